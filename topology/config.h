@@ -44,11 +44,25 @@ struct Config {
     bool static_redirect = true;    ///< StaticRedirect=yes|no: redirect statically linked cudart
     std::string log_level = "info"; ///< LogLevel=error|warn|info|debug|trace
     std::chrono::milliseconds peer_timeout{
-        4000};                     ///< PeerTimeout: silence after which a client gives up a worker
-    std::vector<NodeConfig> nodes; ///< the GPU nodes, in the order of the file
+        4000}; ///< PeerTimeout: silence after which a client gives up a worker
+    std::chrono::milliseconds node_timeout{
+        10000}; ///< NodeTimeout: silence after which vgpuctld counts a vgpud as down
+    std::chrono::milliseconds start_grace{
+        15000}; ///< StartGrace: how long a new vgpuctld waits for the vgpuds
+    std::chrono::milliseconds reconcile_interval{
+        10000}; ///< ReconcileInterval: between looks at Slurm's live jobs
+    std::chrono::milliseconds job_grace{
+        60000};                            ///< JobGrace: a lease is kept so long though its job is not live
+    std::string squeue_program = "squeue"; ///< SqueueProgram
+    std::string scontrol_program = "scontrol"; ///< ScontrolProgram
+    std::vector<NodeConfig> nodes;             ///< the GPU nodes, in the order of the file
 
     /// The NodeName line for `name`, or null: that node has no GPUs in the pool.
     const NodeConfig* node(const std::string& name) const;
+
+    /// This, as it holds on the node `name`: "%n" in StateDir and RunDir replaced by the name. (In NodeName
+    /// lines load_config did so already.) For nodes that share a file system.
+    Config on(const std::string& name) const;
 };
 
 /// Reads and checks the file. Throws ConfigError. Path: argument, else $VGPU_CONF, else
