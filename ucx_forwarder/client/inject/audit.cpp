@@ -89,6 +89,11 @@ void look_at(const char* path, const char* shown, std::size_t base) {
                    "remote GPU; "
                    "rebuild it with nvcc -cudart shared, or do not strip it");
         break;
+    case Redirect::version:
+        say(shown,
+            ": its static CUDA runtime is of another version than this installation's " VGPU_RUNTIME_NAME
+            "; rebuild it with that version of the CUDA Toolkit");
+        break;
     case Redirect::failed:
         say(shown,
             ": its static CUDA runtime could not be redirected (the system forbids a change of its code?); "

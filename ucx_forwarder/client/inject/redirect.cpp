@@ -117,6 +117,10 @@ Function* find_function(std::string_view name) {
     return nullptr;
 }
 
+/// Functions that came or went with a major version (CUDA 12, 13, 12.9): a runtime that disagrees with ours
+/// about one of them is of another version, whose structures (cudaDeviceProp) have another shape.
+constexpr std::string_view version_marks[] = {"cudaBindTexture", "cudaThreadExit", "cudaLogsCurrent"};
+
 /// movabs $slot, %r11; jmp *(%r11). r11 carries no argument, and the resolver learns from it which slot it
 /// was.
 void write_jump(std::byte* entry, const std::atomic<void*>* slot) {
@@ -157,6 +161,13 @@ Redirect redirect_static_runtime(const char* path, std::size_t base, const char*
                 apply(symbol, *function);
         }
     };
+    for (auto mark : version_marks) {
+        auto is_mark = [&](const Elf64_Sym& s) {
+            return s.st_shndx != SHN_UNDEF && file.name(table, s) == mark;
+        };
+        if (std::any_of(symbols.begin(), symbols.end(), is_mark) != (find_function(mark) != nullptr))
+            return Redirect::version;
+    }
     std::size_t low = SIZE_MAX, high = 0;
     bool fits = true;
     each([&](const Elf64_Sym& symbol, Function&) {

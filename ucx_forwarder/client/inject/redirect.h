@@ -18,6 +18,8 @@ enum class Redirect {
     none,     ///< no runtime in this object, or a shared one
     done,     ///< every runtime function of the object now leads to ours
     stripped, ///< a static runtime, but no symbol table to find its functions by
+    version,  ///< a static runtime of another major version of CUDA than ours: other structures, not
+              ///< redirected
     failed    ///< the object's code could not be changed
 };
 
