@@ -89,6 +89,8 @@ struct NodeStatus {
     std::vector<Lease> leases;
     std::vector<Claim> claims; ///< without their secrets
     std::vector<Session> sessions;
+    std::string version; ///< of vgpud
+    std::string state;   ///< set by vgpuctld in a PoolStatus: "up", "down" (silent), "unknown" (not seen yet)
 };
 
 /// vgpuctld -> anyone.

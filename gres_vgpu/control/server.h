@@ -72,9 +72,10 @@ public:
     void stop();
     std::uint16_t port() const; ///< the bound port, after start()
 
+    struct State; ///< private to server.cpp
+
 private:
-    struct State;
-    std::shared_ptr<State> state_;
+    std::unique_ptr<State> state_;
 };
 
 /// root and the user named `slurm_user`, as far as that user exists here: who may reserve, claim and register
