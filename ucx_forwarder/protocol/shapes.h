@@ -4,9 +4,13 @@
 
 #include "ucx_forwarder/protocol/descriptors.h"
 
+#include <array>
 #include <cstdint>
 
 namespace vgpu::protocol {
+
+/// BLAKE2b-256 of a module image.
+using ImageHash = std::array<std::byte, 32>;
 
 struct LaunchShape {
     std::uint32_t grid[3] = {1, 1, 1};
@@ -34,6 +38,7 @@ struct CopyShape {
     std::uint64_t width_bytes = 0;
     std::uint64_t height = 1;
     std::uint64_t depth = 1;
+    std::uint64_t async = 0; ///< 1: on the stream; 0: as the call without Async
 };
 
 } // namespace vgpu::protocol
