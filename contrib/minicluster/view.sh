@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # view.sh open USER DIR, view.sh close DIR: lets an ordinary user of the cluster into a directory of the host that is
-# closed to him (/root/test, or what root's mktemp -d made), without a change to the host's file system. Runs as root in
+# closed to him (below a closed home, or what root's mktemp -d made), without a change to the host's file system. Runs as root in
 # the cluster's mount namespace, where the user then finds DIR under its own name.
 #   - Where DIR itself is open and one above it is not, that one is covered by an empty one, with DIR bound below it.
 #   - Where DIR itself is closed, an overlay covers it: the user sees DIR's files and may write; close brings back to the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gres/vgpu: makes vgpu a GRES of plain counts, and tells each step how many shares it has on this node. Counts come
-// from Gres=vgpu:N in slurm.conf: a ceiling for what jobs on this node may hold of the pool, not something that the
-// node owns. What is really free is known to vgpuctld; so nothing is counted or looked up here, and nothing can block
-// or fail slurmctld and slurmd.
+// gres/vgpu: makes vgpu a GRES of plain counts, and tells each step how many shares it has on this node.
+// Counts come from Gres=vgpu:N in slurm.conf: a ceiling for what jobs on this node may hold of the pool, not
+// something that the node owns. What is really free is known to vgpuctld; so nothing is counted or looked up
+// here, and nothing can block or fail slurmctld and slurmd.
 #include "gres_vgpu/plugin/slurm_abi.h"
 #include "gres_vgpu/plugin/step_environment.h"
 

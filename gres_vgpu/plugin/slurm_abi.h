@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of Slurm's interface between its daemons and a GRES plugin that libslurm-dev does not declare. This is
-// the only file that knows a Slurm version. Written for 22.05 to 25.11; a plugin works with exactly the Slurm
-// (major.minor.micro) whose headers it was built with, and Slurm checks that through plugin_version.
+// The part of Slurm's interface between its daemons and a GRES plugin that libslurm-dev does not declare.
+// This is the only file that knows a Slurm version. Written for 22.05 to 25.11; a plugin works with exactly
+// the Slurm (major.minor.micro) whose headers it was built with, and Slurm checks that through
+// plugin_version.
 //
-// Symbols are looked up in the daemon that loads the plugin: never link libslurm into it. Memory that is handed to
-// Slurm must come from Slurm's own allocator.
+// Symbols are looked up in the daemon that loads the plugin: never link libslurm into it. Memory that is
+// handed to Slurm must come from Slurm's own allocator.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +44,8 @@ struct node_config_load_t {
     int (*xcpuinfo_mac_to_abs)(char* mac, char** abs);
 };
 
-/// What a plugin tells Prolog and Epilog; gres_epilog_info_t in 22.05, gres_prep_t since. Only ever a null pointer
-/// of ours.
+/// What a plugin tells Prolog and Epilog; gres_epilog_info_t in 22.05, gres_prep_t since. Only ever a null
+/// pointer of ours.
 struct gres_prep_t;
 
 /// A list of Slurm's, opaque: `List` until 24.05, `list_t*` since.

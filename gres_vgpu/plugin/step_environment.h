@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How gres_vgpu.so and spank_vgpu.so, two plugins in one slurmstepd, agree on a step's shares. Slurm has no item for
-// it, and the step's environment can be set by the user: the agreement is therefore made in slurmstepd's own
-// environment, which the user cannot reach and which tasks do not inherit.
+// How gres_vgpu.so and spank_vgpu.so, two plugins in one slurmstepd, agree on a step's shares. Slurm has no
+// item for it, and the step's environment can be set by the user: the agreement is therefore made in
+// slurmstepd's own environment, which the user cannot reach and which tasks do not inherit.
 #pragma once
 
 namespace vgpu::plugin {
