@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/transport/pair.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace vgpu::test {
+using namespace std::chrono_literals;
+
+transport::Key test_key() {
+    static const std::array<std::byte, 32> key = [] {
+        std::array<std::byte, 32> bytes;
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] = static_cast<std::byte>(3 * i + 1);
+        return bytes;
+    }();
+    return transport::Key(key);
+}
+
+Child::~Child() {
+    if (pid_ > 0) {
+        ::kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+}
+
+void Child::kill(int signal) const { ::kill(pid_, signal); }
+
+int Child::wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Server start_server(const transport::Options& options,
+                    const std::function<int(std::unique_ptr<transport::Connection>)>& server) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        throw std::runtime_error("pipe");
+    const pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::close(ends[0]);
+        int status = 99;
+        try {
+            auto listener = transport::listen("127.0.0.1", options);
+            const std::uint16_t port = listener->port();
+            if (write(ends[1], &port, sizeof port) != sizeof port)
+                _exit(98);
+            ::close(ends[1]);
+            auto connection = listener->accept(test_key(), 30s);
+            listener.reset();
+            status = server(std::move(connection));
+        } catch (const std::exception& error) {
+            fprintf(stderr, "server: %s\n", error.what());
+        }
+        _exit(status);
+    }
+    ::close(ends[1]);
+    Server result{Child(pid), 0};
+    const bool good = read(ends[0], &result.port, sizeof result.port) == sizeof result.port;
+    ::close(ends[0]);
+    if (!good)
+        throw std::runtime_error("the server did not start");
+    return result;
+}
+
+std::unique_ptr<transport::Connection> connect_to(const Server& server, const transport::Options& options) {
+    return transport::connect("127.0.0.1", server.port, test_key(), options, 30s);
+}
+
+namespace {
+
+class Echo : public transport::Receiver {
+public:
+    explicit Echo(transport::Connection& connection) : connection_(connection) {}
+    std::span<std::byte> body_buffer(std::span<const std::byte>, std::size_t) override { return {}; }
+    void message(std::span<const std::byte> head, std::span<std::byte> body) override {
+        connection_.send(head, body, transport::Body::copy);
+    }
+    void lost(const std::string&) override { lost_ = true; }
+    bool is_lost() const { return lost_; }
+
+private:
+    transport::Connection& connection_;
+    std::atomic<bool> lost_{false};
+};
+
+} // namespace
+
+int echo(std::unique_ptr<transport::Connection> connection) {
+    Echo receiver(*connection);
+    connection->start(receiver);
+    const bool result = connection->wait_until([&] { return receiver.is_lost(); });
+    static_cast<void>(result);
+    connection.reset();
+    return 0;
+}
+
+} // namespace vgpu::test
