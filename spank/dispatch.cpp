@@ -6,6 +6,8 @@
 
 #include <cstring>
 #include <exception>
+#include <stdexcept>
+#include <string>
 
 #include <unistd.h>
 
@@ -43,23 +45,23 @@ bool submitting() {
     return where == S_CTX_LOCAL || where == S_CTX_ALLOCATOR;
 }
 
+void read_arguments(int argc, char** argv) {
+    for (int i = 0; i < argc; ++i) {
+        if (std::strncmp(argv[i], "conf=", 5) == 0)
+            context().config_path = argv[i] + 5;
+        else if (submitting()) // not in slurmstepd: a failure in its init drains the node
+            throw std::runtime_error(std::string("plugstack.conf: unknown argument '") + argv[i] +
+                                     "' of spank_vgpu.so; it takes conf=/path/of/vgpu.conf");
+    }
+}
+
 } // namespace
 
 extern "C" {
 
 VGPU_EXPORT int slurm_spank_init(spank_t sp, int argc, char** argv) {
     return guarded([&] {
-        for (int i = 0; i < argc; ++i) {
-            if (std::strncmp(argv[i], "conf=", 5) == 0) {
-                context().config_path = argv[i] + 5;
-            } else if (submitting()) {
-                // Only here: where slurmstepd fails in init, the node is drained.
-                slurm_error("vgpu: plugstack.conf: unknown argument '%s' of spank_vgpu.so; it takes "
-                            "conf=/path/of/vgpu.conf",
-                            argv[i]);
-                return -1;
-            }
-        }
+        read_arguments(argc, argv);
         if (spank_context() == S_CTX_REMOTE)
             context().stepd = getpid();
         if (!submitting() && spank_context() != S_CTX_REMOTE)
@@ -86,8 +88,12 @@ VGPU_EXPORT int slurm_spank_exit(spank_t sp, int, char**) {
 }
 
 // A failure here would drain the node.
-VGPU_EXPORT int slurm_spank_job_epilog(spank_t sp, int, char**) {
-    guarded([&] { return end_job(sp), 0; });
+VGPU_EXPORT int slurm_spank_job_epilog(spank_t sp, int argc, char** argv) {
+    guarded([&] {
+        read_arguments(argc, argv); // a process of its own, in which init is not called
+        end_job(sp);
+        return 0;
+    });
     return 0;
 }
 
