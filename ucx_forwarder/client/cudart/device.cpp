@@ -122,11 +122,6 @@ VGPU_EXPORT cudaError_t cudaDeviceSynchronize() {
     return in_context([](const Driver& d) { return d.cuCtxSynchronize(); });
 }
 
-// The names that CUDA 13 took out of the headers, for programs built before.
-VGPU_EXPORT cudaError_t cudaThreadSynchronize() {
-    return cudaDeviceSynchronize();
-}
-VGPU_EXPORT cudaError_t cudaThreadExit() {
     return cudaDeviceReset();
 }
 
