@@ -89,8 +89,8 @@ private:
     std::map<std::uint64_t, std::vector<std::byte>> buffers_;
 };
 
-inline void send_pattern(transport::Connection& connection, std::uint64_t number, std::size_t size, transport::Body mode,
-                  std::atomic<int>* outstanding = nullptr) {
+inline void send_pattern(transport::Connection& connection, std::uint64_t number, std::size_t size,
+                         transport::Body mode, std::atomic<int>* outstanding = nullptr) {
     const Head head{number, number + 17};
     auto body = std::make_shared<std::vector<std::byte>>(pattern(head.seed, size));
     if (outstanding)

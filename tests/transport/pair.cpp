@@ -31,7 +31,9 @@ Child::~Child() {
     }
 }
 
-void Child::kill(int signal) const { ::kill(pid_, signal); }
+void Child::kill(int signal) const {
+    ::kill(pid_, signal);
+}
 
 int Child::wait() {
     int status = 0;

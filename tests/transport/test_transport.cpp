@@ -44,7 +44,8 @@ BOOST_DATA_TEST_CASE(order_and_content_of_mixed_sizes, data::make(transports), n
     checker.own_buffers_ = true;
     connection->start(checker);
     std::mt19937 random(42);
-    const std::size_t sizes[] = {0, 1, 100, 4000, 4096, 4097, 8000, 20000, 65535, 65536, 300000, 1 << 20, 5000000};
+    const std::size_t sizes[] = {0,     1,     100,   4000,   4096,    4097,   8000,
+                                 20000, 65535, 65536, 300000, 1 << 20, 5000000};
     std::atomic<int> outstanding{0};
     constexpr std::uint64_t count = 600;
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -170,7 +171,8 @@ BOOST_AUTO_TEST_CASE(wrong_key_is_dropped_and_the_right_one_still_accepted) {
     std::array<std::byte, 32> wrong{};
     BOOST_CHECK_EXCEPTION(transport::connect("127.0.0.1", server.port, transport::Key(wrong), options, 20s),
                           transport::TransportError, [](const auto& error) {
-                              return std::string(error.what()).find("does not know the key") != std::string::npos;
+                              return std::string(error.what()).find("does not know the key") !=
+                                     std::string::npos;
                           });
     auto connection = connect_to(server, options);
     Checker checker;
@@ -195,9 +197,10 @@ BOOST_AUTO_TEST_CASE(nobody_listens) {
 }
 
 BOOST_AUTO_TEST_CASE(a_demand_that_cannot_be_met_is_an_error) {
-    BOOST_CHECK_EXCEPTION(transport::listen("127.0.0.1", options_for("carrier-pigeon")), transport::TransportError,
-                          [](const auto& error) {
-                              return std::string(error.what()).find("auto, tcp, shm or rdma") != std::string::npos;
+    BOOST_CHECK_EXCEPTION(transport::listen("127.0.0.1", options_for("carrier-pigeon")),
+                          transport::TransportError, [](const auto& error) {
+                              return std::string(error.what()).find("auto, tcp, shm or rdma") !=
+                                     std::string::npos;
                           });
     auto options = options_for("rdma");
     options.net_devices = "mlx5_77:1";

@@ -12,7 +12,8 @@ struct Client {
     std::optional<Hello> reply;
     std::string fault;
 
-    static ucs_status_t on_hello(void* arg, const void*, size_t, void* data, size_t size, const ucp_am_recv_param_t*) {
+    static ucs_status_t on_hello(void* arg, const void*, size_t, void* data, size_t size,
+                                 const ucp_am_recv_param_t*) {
         auto& self = *static_cast<Client*>(arg);
         try {
             if (auto reply = self.handshake.receive({static_cast<const std::byte*>(data), size}))
@@ -29,8 +30,8 @@ struct Client {
 
 } // namespace
 
-std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t port, Key key, const Options& options,
-                                    std::chrono::milliseconds deadline) {
+std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t port, Key key,
+                                    const Options& options, std::chrono::milliseconds deadline) {
     const auto until = Link::Clock::now() + deadline;
     const SocketAddress peer = resolve(address, port);
     const std::string devices = devices_for(local_address_towards(peer), options);
@@ -40,8 +41,8 @@ std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t po
     set_hello_handler(link->worker(), Client::on_hello, &client);
 
     ucp_ep_params_t params{};
-    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                        UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
     params.sockaddr = peer.ucs();
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;

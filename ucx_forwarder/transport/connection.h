@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One ordered, authenticated, supervised stream of messages between a client process and its worker, over UCX active
-// messages. Knows no CUDA.
+// One ordered, authenticated, supervised stream of messages between a client process and its worker, over UCX
+// active messages. Knows no CUDA.
 //
-// A message is a head (at most max_head bytes, copied) and a body (any size). Messages arrive in the order in which
-// they were sent, whatever their size and whichever thread sent them.
+// A message is a head (at most max_head bytes, copied) and a body (any size). Messages arrive in the order in
+// which they were sent, whatever their size and whichever thread sent them.
 //
-// Threads: every method of Connection may be called by any thread. Receiver's methods are called by one thread at a
-// time, by whichever thread makes progress (inside send, flush or wait_until, or the connection's own heartbeat thread).
+// In a forked child a connection does nothing: send ignores, wait_until returns false, the destructor leaves
+// all to the parent.
+//
+// Threads: every method of Connection may be called by any thread. Receiver's methods are called by one
+// thread at a time, by whichever thread makes progress (inside send, flush or wait_until, or the connection's
+// own heartbeat thread).
 #pragma once
 
 #include <chrono>
@@ -28,8 +32,9 @@ struct TransportError : std::runtime_error {
 };
 
 struct Options {
-    std::string transport = "auto";  ///< auto, tcp, shm, rdma: as in vgpu.conf; a demand that fails is an error
-    std::string net_devices;         ///< as UCX_NET_DEVICES; empty: the interface that routes to the peer
+    std::string transport =
+        "auto";              ///< auto, tcp, shm, rdma: as in vgpu.conf; a demand that fails is an error
+    std::string net_devices; ///< as UCX_NET_DEVICES; empty: the interface that routes to the peer
     std::chrono::milliseconds heartbeat{1000};
     std::chrono::milliseconds peer_timeout{4000}; ///< silence after which the peer is lost; 0: never
     std::chrono::microseconds spin{50};           ///< a waiter spins this long before it sleeps
@@ -39,11 +44,13 @@ struct Options {
 class Receiver {
 public:
     virtual ~Receiver() = default;
-    /// Where the body of the message with this head shall go: exactly `size` bytes that stay valid until message().
-    /// Called in stream order, only for bodies that did not arrive with their head. Empty: the connection provides.
+    /// Where the body of the message with this head shall go: exactly `size` bytes that stay valid until
+    /// message(). Called in stream order, only for bodies that did not arrive with their head, and possibly
+    /// before message() of earlier messages: up to 16 bodies are received ahead. Empty: the connection
+    /// provides.
     virtual std::span<std::byte> body_buffer(std::span<const std::byte> head, std::size_t size) = 0;
-    /// One whole message, in stream order. Both spans are valid during the call only. Must not block for long and must
-    /// not call wait_until; may call send.
+    /// One whole message, in stream order. Both spans are valid during the call only. Must not block for long
+    /// and must not call wait_until; may call send.
     virtual void message(std::span<const std::byte> head, std::span<std::byte> body) = 0;
     /// The peer is gone, hangs, or the link is cut; called once, nothing comes after.
     virtual void lost(const std::string& why) = 0;
@@ -58,14 +65,15 @@ class Connection {
 public:
     virtual ~Connection() = default;
 
-    /// Appends a message. Goes out at once when the pipe is idle, else batched with its successors. Never blocks for
-    /// the peer's progress except to bound the memory of copied bodies (backpressure). After loss it does nothing.
-    /// `sent`: called once a borrowed body may be changed again (also after loss).
-    virtual void send(std::span<const std::byte> head, std::span<const std::byte> body = {}, Body mode = Body::copy,
-                      std::function<void()> sent = {}) = 0;
+    /// Appends a message. Goes out at once when the pipe is idle, else batched with its successors. Never
+    /// blocks for the peer's progress except to bound the memory of copied bodies (backpressure). After loss
+    /// it does nothing. `sent`: called once a borrowed body may be changed again (also after loss).
+    virtual void send(std::span<const std::byte> head, std::span<const std::byte> body = {},
+                      Body mode = Body::copy, std::function<void()> sent = {}) = 0;
 
-    /// Makes progress until done() is true: spins, then sleeps. False: the connection was lost first. done() is
-    /// called with no lock held that send() needs, often, and also after every message that some thread received.
+    /// Makes progress until done() is true: spins, then sleeps. False: the connection was lost first. done()
+    /// is called with no lock held that send() needs, often, and also after every message that some thread
+    /// received.
     [[nodiscard]] virtual bool wait_until(const std::function<bool()>& done) = 0;
 
     /// Wakes every wait_until so that it looks at done() again.
@@ -76,20 +84,23 @@ public:
     /// What UCX uses: "tcp/eth0", "posix+cma", "rc_verbs/rxe0:1".
     virtual std::string transport_name() const = 0;
 
-    /// Puts everything on the wire, waits for it within the deadline, tells the peer that this end is orderly.
+    /// Puts everything on the wire, waits for it within the deadline, tells the peer that this end is
+    /// orderly. The own receiver is not told of a loss. The destructor does it with a deadline of one second.
     virtual void close(std::chrono::milliseconds deadline) = 0;
 
-    /// After connect/accept, before any other call: who gets the messages. Messages that came earlier are kept.
+    /// After connect/accept, before any other call: who gets the messages. Messages that came earlier are
+    /// kept. The receiver must outlive the connection.
     virtual void start(Receiver& receiver) = 0;
 };
 
-/// A 32-byte key that both ends know; neither end sends it. Each proves it to the other (HMAC-SHA256 over both nonces).
+/// A 32-byte key that both ends know; neither end sends it. Each proves it to the other (HMAC-SHA256 over
+/// both nonces).
 using Key = std::span<const std::byte, 32>;
 
-/// Client side. Throws TransportError when the peer is not there, does not know the key, or within `deadline` did not
-/// answer, or when the demanded transport is not what UCX came to use.
-std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t port, Key key, const Options& options,
-                                    std::chrono::milliseconds deadline);
+/// Client side. Throws TransportError when the peer is not there, does not know the key, or within `deadline`
+/// did not answer, or when the demanded transport is not what UCX came to use.
+std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t port, Key key,
+                                    const Options& options, std::chrono::milliseconds deadline);
 
 /// Worker side: listens on a free port (all interfaces that net_devices names). One accepted connection.
 class Listener {

@@ -8,7 +8,9 @@
 namespace vgpu::transport {
 namespace {
 
-const unsigned char* raw(const std::byte* p) { return reinterpret_cast<const unsigned char*>(p); }
+const unsigned char* raw(const std::byte* p) {
+    return reinterpret_cast<const unsigned char*>(p);
+}
 
 } // namespace
 
@@ -20,7 +22,9 @@ Handshake::Handshake(Role role, Key key)
     randombytes_buf(role == Role::client ? client_nonce_.data() : server_nonce_.data(), nonce_size);
 }
 
-Handshake::~Handshake() { sodium_memzero(key_.data(), key_.size()); }
+Handshake::~Handshake() {
+    sodium_memzero(key_.data(), key_.size());
+}
 
 Proof Handshake::proof(const char* label) const {
     crypto_auth_hmacsha256_state state;
@@ -57,8 +61,8 @@ std::optional<Hello> Handshake::receive(std::span<const std::byte> message) {
         throw TransportError("the peer does not speak slurm-vgpu's protocol");
     if (hello.version != Hello{}.version)
         throw TransportError("the peer speaks version " + std::to_string(hello.version) +
-                             " of slurm-vgpu's protocol, this end version " + std::to_string(Hello{}.version) +
-                             ": install the same version on both nodes");
+                             " of slurm-vgpu's protocol, this end version " +
+                             std::to_string(Hello{}.version) + ": install the same version on both nodes");
     if (hello.kind != expected_)
         throw TransportError("the peer's handshake is out of order");
     auto check = [&](const char* label) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two ends that know a key prove it to each other. Three messages: the client's nonce; the server's nonce and proof;
-// the client's proof. Pure logic, no I/O.
+// How two ends that know a key prove it to each other. Three messages: the client's nonce; the server's nonce
+// and proof; the client's proof. Pure logic, no I/O.
 #pragma once
 
 #include "ucx_forwarder/transport/connection.h"
@@ -44,8 +44,8 @@ public:
 
     /// Client: the first message.
     Hello ask() const;
-    /// What to answer to a message of the peer, if anything. Throws TransportError when the peer does not know the key
-    /// or speaks another version; then it must be dropped.
+    /// What to answer to a message of the peer, if anything. Throws TransportError when the peer does not
+    /// know the key or speaks another version; then it must be dropped.
     std::optional<Hello> receive(std::span<const std::byte> message);
     /// The peer has proved itself, and tokens() are valid.
     bool peer_proved() const { return peer_proved_; }

@@ -17,7 +17,8 @@ void post_hello(ucp_ep_h endpoint, const Hello& hello) {
         delete static_cast<Hello*>(user_data);
         ucp_request_free(request);
     };
-    ucs_status_ptr_t request = ucp_am_send_nbx(endpoint, am_hello, nullptr, 0, kept.get(), sizeof(Hello), &param);
+    ucs_status_ptr_t request =
+        ucp_am_send_nbx(endpoint, am_hello, nullptr, 0, kept.get(), sizeof(Hello), &param);
     if (UCS_PTR_IS_PTR(request))
         static_cast<void>(kept.release()); // the callback deletes it
 }

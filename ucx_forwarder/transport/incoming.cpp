@@ -5,7 +5,9 @@
 
 namespace vgpu::transport {
 
-Incoming::~Incoming() { abort(); }
+Incoming::~Incoming() {
+    abort();
+}
 
 void Incoming::open(ucp_worker_h worker, std::uint64_t token) {
     worker_ = worker;
@@ -64,14 +66,14 @@ void Incoming::accept(std::unique_ptr<Chunk> chunk) {
         Body& body = bodies_[announced_];
         body.known = true;
         body.kind = record.kind;
-        body.announced = {announced_++, {chunk->bytes.data() + at + sizeof record, record.head_size},
-                          record.body_size};
+        body.announced = {
+            announced_++, {chunk->bytes.data() + at + sizeof record, record.head_size}, record.body_size};
     }
     ready_.push_back(std::move(chunk));
 }
 
-ucs_status_t Incoming::on_fragment(const void* header_bytes, std::size_t header_size, void* data, std::size_t size,
-                                   const ucp_am_recv_param_t& param) {
+ucs_status_t Incoming::on_fragment(const void* header_bytes, std::size_t header_size, void* data,
+                                   std::size_t size, const ucp_am_recv_param_t& param) {
     FragmentHeader header;
     if (header_size != sizeof header)
         return UCS_OK;
@@ -150,7 +152,8 @@ void Incoming::place(Body& body, Fragment fragment) {
     }
     auto receive = std::make_unique<Receive>(Receive{this, body.announced.number, fragment.size});
     ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     param.cb.recv_am = receive_done;
     param.user_data = receive.get();
     ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_, fragment.descriptor, to, fragment.size, &param);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving half of a connection: puts batches in order, collects the fragments of large bodies in the memory that
-// the receiver named, hands out whole messages. Not thread safe: the connection's lock is held in every call, and one
-// thread at a time delivers.
+// The receiving half of a connection: puts batches in order, collects the fragments of large bodies in the
+// memory that the receiver named, hands out whole messages. Not thread safe: the connection's lock is held in
+// every call, and one thread at a time delivers.
 #pragma once
 
 #include "ucx_forwarder/transport/connection.h"
@@ -42,7 +42,8 @@ public:
     /// Where its bytes shall go; empty: in memory of our own.
     void assign(std::uint64_t number, std::span<std::byte> buffer);
 
-    /// One whole message, in stream order. The spans stay valid until the next call of next_message or done_message.
+    /// One whole message, in stream order. The spans stay valid until the next call of next_message or
+    /// done_message.
     struct Message {
         std::span<const std::byte> head;
         std::span<std::byte> body;
@@ -67,14 +68,14 @@ private:
     struct Fragment {
         std::uint64_t offset = 0;
         std::size_t size = 0;
-        void* descriptor = nullptr;          ///< UCX's, to be received or released
+        void* descriptor = nullptr; ///< UCX's, to be received or released
         bool rendezvous = false;
-        std::vector<std::byte> copy;         ///< where UCX did not let us keep its memory
+        std::vector<std::byte> copy; ///< where UCX did not let us keep its memory
     };
     struct Body {
         Announced announced;
         RecordKind kind = RecordKind::borrowed_body;
-        bool known = false;                  ///< its record came
+        bool known = false; ///< its record came
         bool assigned = false;
         std::span<std::byte> buffer;
         std::unique_ptr<std::byte[]> own;
@@ -104,11 +105,11 @@ private:
     std::uint64_t next_sequence_ = 0;
     std::map<std::uint64_t, std::unique_ptr<Chunk>> early_;
     std::deque<std::unique_ptr<Chunk>> ready_;
-    std::size_t at_ = 0;                     ///< in ready_.front()
+    std::size_t at_ = 0; ///< in ready_.front()
     std::map<std::uint64_t, Body> bodies_;
-    std::uint64_t announced_ = 0;            ///< bodies announced so far
-    std::uint64_t assigned_ = 0;             ///< of these, with a place
-    std::uint64_t delivered_ = 0;            ///< of these, handed out
+    std::uint64_t announced_ = 0; ///< bodies announced so far
+    std::uint64_t assigned_ = 0;  ///< of these, with a place
+    std::uint64_t delivered_ = 0; ///< of these, handed out
     std::uint64_t consumed_ = 0;
     std::size_t receiving_ = 0;
     std::string fault_;

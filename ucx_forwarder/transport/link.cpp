@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx_forwarder/transport/link.h"
 
+#include <csignal>
 #include <cstring>
 #include <ctime>
-#include <csignal>
 #include <new>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -83,7 +83,8 @@ Link::~Link() {
     std::unique_lock lock(mutex_);
     lose_locked("closed");
     const auto until = Clock::now() + settle_time;
-    while (!dead_ && (!endpoint_closed_ || halves_->outgoing.in_flight() + halves_->incoming.receiving() > 0) &&
+    while (!dead_ &&
+           (!endpoint_closed_ || halves_->outgoing.in_flight() + halves_->incoming.receiving() > 0) &&
            Clock::now() < until)
         progress_locked();
     for (int i = 0; i < 100 && !dead_; ++i) // lets the endpoint's own end go out
@@ -102,9 +103,13 @@ Link::~Link() {
     halves_.reset();
 }
 
-bool Link::forked() const { return fork_generation.load(std::memory_order_relaxed) != fork_generation_; }
+bool Link::forked() const {
+    return fork_generation.load(std::memory_order_relaxed) != fork_generation_;
+}
 
-void Link::heard() { last_heard_.store(coarse_ms(), std::memory_order_relaxed); }
+void Link::heard() {
+    last_heard_.store(coarse_ms(), std::memory_order_relaxed);
+}
 
 ucs_status_t Link::on_batch(void* arg, const void* header, size_t header_size, void* data, size_t size,
                             const ucp_am_recv_param_t*) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection: the UCX worker and endpoint with their two halves, who makes progress, how one waits, and how the loss
-// of the peer is noticed.
+// A connection: the UCX worker and endpoint with their two halves, who makes progress, how one waits, and how
+// the loss of the peer is noticed.
 //
-// Locks: mutex_ guards UCX and both halves and is never held while a function of the user runs. Progress is made by one
-// waiting thread, the owner; the others sleep until something was delivered or the ownership is free. The helper thread
-// sends heartbeats, looks at the peer's, and steps in where no waiting thread makes progress but something is to be
-// done: an unsent batch, a transfer in flight, a receiver inside a long call.
+// Locks: mutex_ guards UCX and both halves and is never held while a function of the user runs. Progress is
+// made by one waiting thread, the owner; the others sleep until something was delivered or the ownership is
+// free. The helper thread sends heartbeats, looks at the peer's, and steps in where no waiting thread makes
+// progress but something is to be done: an unsent batch, a transfer in flight, a receiver inside a long call.
 #pragma once
 
 #include "ucx_forwarder/transport/handshake.h"

@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto owner_sleep = 1000ms;
-/// After something was sent the helper stays near for so long, so that the next unsent batch needs no system call.
+/// After something was sent the helper stays near for so long, so that the next unsent batch needs no system
+/// call.
 constexpr auto active_time = 10ms;
 constexpr auto active_tick = 200us;
 
@@ -53,7 +54,9 @@ void Link::wake() {
         announce();
 }
 
-bool Link::must_stop() const { return lost() && (lost_told_.load() || receiver_.load() == nullptr); }
+bool Link::must_stop() const {
+    return lost() && (lost_told_.load() || receiver_.load() == nullptr);
+}
 
 void Link::sleep(int wake_fd, std::uint64_t seen, std::chrono::milliseconds longest) {
     int ucx_fd = -1;
@@ -123,7 +126,8 @@ void Link::wait_as_guest(const std::function<bool()>& done) {
     seen = events_.load();
     if (!done()) {
         std::unique_lock lock(waiting_->mutex);
-        waiting_->changed.wait_for(lock, owner_sleep, [&] { return events_.load() != seen || !owned_.load(); });
+        waiting_->changed.wait_for(lock, owner_sleep,
+                                   [&] { return events_.load() != seen || !owned_.load(); });
     }
     --guests_;
 }
@@ -147,8 +151,8 @@ bool Link::wait_until(const std::function<bool()>& done) {
     }
 }
 
-/// Backpressure: until the peer is done with enough of what it was sent. The helper delivers meanwhile, as this thread
-/// may hold locks of its own.
+/// Backpressure: until the peer is done with enough of what it was sent. The helper delivers meanwhile, as
+/// this thread may hold locks of its own.
 void Link::wait_for_window() {
     const auto spin_until = Clock::now() + options_.spin;
     for (;;) {
@@ -175,7 +179,8 @@ void Link::kick_helper() {
 
 void Link::help() {
     const auto tick = std::max<std::chrono::milliseconds>(
-        10ms, std::min(options_.heartbeat, options_.peer_timeout.count() > 0 ? options_.peer_timeout : 4000ms) / 4);
+        10ms,
+        std::min(options_.heartbeat, options_.peer_timeout.count() > 0 ? options_.peer_timeout : 4000ms) / 4);
     auto last_beat = Clock::now(), active_until = last_beat;
     while (!stop_helper_.load()) {
         auto now = Clock::now();

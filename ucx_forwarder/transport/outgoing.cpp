@@ -11,7 +11,9 @@ constexpr std::size_t fragments_at_once = 4;
 /// From here on a rendezvous, by which the bytes go straight into their place, pays.
 constexpr std::size_t rendezvous_size = 64 << 10;
 
-std::size_t fragment_size(std::size_t body) { return body >= (16u << 20) ? 4u << 20 : 1u << 20; }
+std::size_t fragment_size(std::size_t body) {
+    return body >= (16u << 20) ? 4u << 20 : 1u << 20;
+}
 
 ucp_request_param_t with_callback(ucp_send_nbx_callback_t callback, void* user_data, std::uint32_t flags) {
     ucp_request_param_t param{};
@@ -54,7 +56,8 @@ std::byte* Outgoing::reserve(std::size_t size) {
     return at;
 }
 
-void Outgoing::append(std::span<const std::byte> head, std::span<const std::byte> inline_body, RecordKind kind) {
+void Outgoing::append(std::span<const std::byte> head, std::span<const std::byte> inline_body,
+                      RecordKind kind) {
     const Record record{static_cast<std::uint32_t>(head.size()), kind, inline_body.size()};
     std::byte* at = reserve(sizeof record + padded(head.size() + inline_body.size()));
     memcpy(at, &record, sizeof record);
@@ -121,8 +124,7 @@ void Outgoing::pump() {
 
 void Outgoing::post_fragment(std::list<Body>::iterator body) {
     auto fragment = from_pool(free_fragments_);
-    const std::size_t size =
-        std::min(fragment_size(body->bytes.size()), body->bytes.size() - body->posted);
+    const std::size_t size = std::min(fragment_size(body->bytes.size()), body->bytes.size() - body->posted);
     fragment->header = {token_, body->number, body->posted};
     fragment->owner = this;
     fragment->body = body;
@@ -131,10 +133,11 @@ void Outgoing::post_fragment(std::list<Body>::iterator body) {
     ++body->in_flight;
     if (body->posted == body->bytes.size())
         posted_.splice(posted_.end(), bodies_, body); // iterators stay valid
-    const ucp_request_param_t param = with_callback(
-        fragment_done, fragment.get(), size >= rendezvous_size ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
-    ucs_status_ptr_t request = ucp_am_send_nbx(endpoint_, am_fragment, &fragment->header, sizeof fragment->header,
-                                               from, size, &param);
+    const ucp_request_param_t param =
+        with_callback(fragment_done, fragment.get(),
+                      size >= rendezvous_size ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+    ucs_status_ptr_t request = ucp_am_send_nbx(endpoint_, am_fragment, &fragment->header,
+                                               sizeof fragment->header, from, size, &param);
     if (UCS_PTR_IS_PTR(request)) {
         ++fragments_in_flight_;
         fragment.release(); // fragment_done takes it back
@@ -173,8 +176,8 @@ void Outgoing::send_control(std::uint64_t consumed) {
     control->header = {token_, consumed};
     control->owner = this;
     const ucp_request_param_t param = with_callback(control_done, control.get(), UCP_AM_SEND_FLAG_EAGER);
-    ucs_status_ptr_t request = ucp_am_send_nbx(endpoint_, am_control, &control->header, sizeof control->header,
-                                               nullptr, 0, &param);
+    ucs_status_ptr_t request =
+        ucp_am_send_nbx(endpoint_, am_control, &control->header, sizeof control->header, nullptr, 0, &param);
     if (UCS_PTR_IS_PTR(request)) {
         ++controls_in_flight_;
         control.release(); // control_done takes it back

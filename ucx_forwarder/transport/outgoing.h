@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half of a connection: packs messages into batches, cuts large bodies into fragments, keeps a few of them
-// in flight. Not thread safe: the connection's lock is held in every call.
+// The sending half of a connection: packs messages into batches, cuts large bodies into fragments, keeps a
+// few of them in flight. Not thread safe: the connection's lock is held in every call.
 #pragma once
 
 #include "ucx_forwarder/transport/connection.h"
@@ -31,7 +31,8 @@ public:
     }
     void append(std::span<const std::byte> head, std::span<const std::byte> inline_body,
                 RecordKind kind = RecordKind::inline_body);
-    /// The body goes in fragments from where it lies. `sent` becomes due once that memory is no longer needed.
+    /// The body goes in fragments from where it lies. `sent` becomes due once that memory is no longer
+    /// needed.
     void append_large(std::span<const std::byte> head, std::span<const std::byte> body, RecordKind kind,
                       std::function<void()> sent);
 
@@ -100,8 +101,8 @@ private:
     std::unique_ptr<Chunk> current_;
     std::uint64_t next_sequence_ = 0;
     std::uint64_t next_body_ = 0;
-    std::list<Body> bodies_;      ///< not yet wholly posted
-    std::list<Body> posted_;      ///< wholly posted, not yet done
+    std::list<Body> bodies_; ///< not yet wholly posted
+    std::list<Body> posted_; ///< wholly posted, not yet done
     std::vector<std::unique_ptr<Fragment>> free_fragments_;
     std::vector<std::unique_ptr<Batch>> free_batches_;
     std::size_t batches_in_flight_ = 0;

@@ -24,8 +24,8 @@
 namespace vgpu::transport {
 namespace {
 
-/// UCX lives inside users' programs here: it must not write to their stderr, nor keep handlers for their signals. Its
-/// library set both up when it was loaded. What the user asked of UCX by environment stays.
+/// UCX lives inside users' programs here: it must not write to their stderr, nor keep handlers for their
+/// signals. Its library set both up when it was loaded. What the user asked of UCX by environment stays.
 void quiet_ucx() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -37,9 +37,11 @@ void quiet_ucx() {
     });
 }
 
-/// Other processes of the same user can neither read this process's memory nor open its files through /proc: what a
-/// worker is. UCX's cma and posix need that, sysv does not.
-bool is_sealed() { return prctl(PR_GET_DUMPABLE) != 1; }
+/// Other processes of the same user can neither read this process's memory nor open its files through /proc:
+/// what a worker is. UCX's cma and posix need that, sysv does not.
+bool is_sealed() {
+    return prctl(PR_GET_DUMPABLE) != 1;
+}
 
 std::string tls_for(const std::string& transport) {
     const bool sealed = is_sealed();
@@ -58,7 +60,8 @@ class UcpConfig {
 public:
     UcpConfig() {
         if (ucs_status_t status = ucp_config_read(nullptr, nullptr, &config_); status != UCS_OK)
-            throw TransportError(std::string("UCX cannot read its configuration: ") + ucs_status_string(status));
+            throw TransportError(std::string("UCX cannot read its configuration: ") +
+                                 ucs_status_string(status));
     }
     ~UcpConfig() { ucp_config_release(config_); }
     UcpConfig(const UcpConfig&) = delete;
@@ -114,9 +117,11 @@ Ucx::Ucx(const Options& options, const std::string& net_devices) {
     UcpConfig config;
     config.set("TLS", tls_for(options.transport));
     config.set("NET_DEVICES", net_devices);
-    // PEER error handling, by which a dead peer is noticed at once, would drop shared memory without these.
-    config.set("POSIX_ERROR_HANDLING", "y");
-    config.set("SYSV_ERROR_HANDLING", "y");
+    // PEER error handling, by which a dead peer is noticed at once, would drop shared memory without this.
+    // The key is the one of UCX's table of settings that posix and sysv have in common; the names that are
+    // known from the environment, UCX_POSIX_ERROR_HANDLING and UCX_SYSV_ERROR_HANDLING, are taken by UCX 1.13
+    // and have no effect.
+    config.set("MM_ERROR_HANDLING", "y");
     if (options.transport == "rdma")
         config.set("SOCKADDR_TLS_PRIORITY", "rdmacm");
     else if (options.transport != "auto")
@@ -127,9 +132,10 @@ Ucx::Ucx(const Options& options, const std::string& net_devices) {
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
     params.mt_workers_shared = 0;
     if (ucs_status_t status = ucp_init(&params, config.get(), &context_); status != UCS_OK)
-        throw TransportError("UCX cannot start with transport \"" + options.transport + "\" on device " + net_devices +
-                             ": " + ucs_status_string(status) +
-                             "; vgpu.conf's Transport and NetDevices name what is not there (ucx_info -d lists all)");
+        throw TransportError(
+            "UCX cannot start with transport \"" + options.transport + "\" on device " + net_devices + ": " +
+            ucs_status_string(status) +
+            "; vgpu.conf's Transport and NetDevices name what is not there (ucx_info -d lists all)");
     ucp_worker_params_t worker_params{};
     worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -140,9 +146,10 @@ Ucx::Ucx(const Options& options, const std::string& net_devices) {
         if (worker_ != nullptr)
             ucp_worker_destroy(worker_);
         ucp_cleanup(context_);
-        throw TransportError("UCX cannot use transport \"" + options.transport + "\" on device " + net_devices + ": " +
-                             ucs_status_string(status) +
-                             "; vgpu.conf's Transport and NetDevices name what is not there (ucx_info -d lists all)");
+        throw TransportError(
+            "UCX cannot use transport \"" + options.transport + "\" on device " + net_devices + ": " +
+            ucs_status_string(status) +
+            "; vgpu.conf's Transport and NetDevices name what is not there (ucx_info -d lists all)");
     }
 }
 
@@ -235,7 +242,8 @@ std::string lane_names(ucp_ep_h endpoint) {
     fclose(stream);
     const std::string description(text, size);
     free(text);
-    // "#                 lane[0]:  2:tcp/eth0.0 md[1]     -> md[1]/tcp/sysdev[255] rma_bw#0 am am_bw#0 wireup"
+    // "#                 lane[0]:  2:tcp/eth0.0 md[1]     -> md[1]/tcp/sysdev[255] rma_bw#0 am am_bw#0
+    // wireup"
     static const std::regex lane(R"(lane\[\d+\]:\s+\d+:([a-z0-9_]+)/(\S+?)(?:\.\d+)?\s+md\[\d+\].*->(.*))");
     std::string first, rest;
     for (std::sregex_iterator i(description.begin(), description.end(), lane), end; i != end; ++i) {
@@ -268,8 +276,8 @@ void check_demand(const Options& options, const std::string& in_use, const std::
     else if (options.transport == "rdma")
         met = starts({"rc_", "ud_", "dc_"});
     if (!met)
-        throw TransportError("transport \"" + options.transport + "\" is demanded, but UCX found only " + in_use +
-                             " to " + peer + "; set Transport or NetDevices in vgpu.conf");
+        throw TransportError("transport \"" + options.transport + "\" is demanded, but UCX found only " +
+                             in_use + " to " + peer + "; set Transport or NetDevices in vgpu.conf");
 }
 
 } // namespace vgpu::transport

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX's own objects: a context with the settings that our Options mean, one worker, and what UCX chose for an endpoint.
+// UCX's own objects: a context with the settings that our Options mean, one worker, and what UCX chose for an
+// endpoint.
 #pragma once
 
 #include "ucx_forwarder/transport/connection.h"
@@ -42,11 +43,12 @@ struct SocketAddress {
 /// Throws TransportError when the name is unknown.
 SocketAddress resolve(const std::string& host, std::uint16_t port);
 
-/// The local address from which the kernel would reach that peer. Throws TransportError when there is no route.
+/// The local address from which the kernel would reach that peer. Throws TransportError when there is no
+/// route.
 SocketAddress local_address_towards(const SocketAddress& peer);
 
-/// What UCX_NET_DEVICES shall be for traffic from this local address: the interface that has it and, unless the
-/// transport excludes them, the machine's active RDMA ports. "all" for the wildcard address.
+/// What UCX_NET_DEVICES shall be for traffic from this local address: the interface that has it and, unless
+/// the transport excludes them, the machine's active RDMA ports. "all" for the wildcard address.
 std::string devices_for(const SocketAddress& local, const Options& options);
 
 /// What UCX chose, from its own description of the endpoint: "tcp/eth0", "posix+cma", "rc_verbs/rxe0:1".

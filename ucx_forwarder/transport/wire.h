@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two ends of a connection exchange. Integers are in the byte order of the machines, which must be little
-// endian on both ends (x86-64, aarch64).
+// What the two ends of a connection exchange. Integers are in the byte order of the machines, which must be
+// little endian on both ends (x86-64, aarch64).
 //
-// Four kinds of UCX active messages: hello (authentication), batch (records, in the order of `sequence`), fragment (a
-// part of a body that is too large for a batch) and control (acknowledgement and heartbeat in one). Every message after
-// the hello carries a 64-bit token that only the two ends know, as UCX hands over messages of whoever found the port.
+// Four kinds of UCX active messages: hello (authentication), batch (records, in the order of `sequence`),
+// fragment (a part of a body that is too large for a batch) and control (acknowledgement and heartbeat in
+// one). Every message after the hello carries a 64-bit token that only the two ends know, as UCX hands over
+// messages of whoever found the port.
 #pragma once
 
 #include <array>
@@ -47,11 +48,14 @@ struct Record {
     std::uint64_t body_size = 0;
 };
 
-constexpr std::size_t batch_capacity = 8000; ///< with UCX's own headers within one 8 KiB segment of tcp and shm
+constexpr std::size_t batch_capacity =
+    8000; ///< with UCX's own headers within one 8 KiB segment of tcp and shm
 constexpr std::size_t max_inline_body = 4096;
 constexpr std::uint64_t window = 32 << 20; ///< bytes of records and copied bodies that may be on the way
 
-constexpr std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
+constexpr std::size_t padded(std::size_t size) {
+    return (size + 7) & ~std::size_t{7};
+}
 
 /// One batch, being filled, on the wire, or received.
 struct Chunk {

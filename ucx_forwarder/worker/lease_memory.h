@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much GPU memory a lease's sessions hold together: a page shared by vgpud and the workers of the lease. vgpud makes
-// it and takes back what a dead worker held; workers ask it before every allocation.
+// How much GPU memory a lease's sessions hold together: a page shared by vgpud and the workers of the lease.
+// vgpud makes it and takes back what a dead worker held; workers ask it before every allocation.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ public:
     [[nodiscard]] virtual bool take(int vgpu, std::uint64_t bytes) = 0;
     virtual void give(int vgpu, std::uint64_t bytes) = 0;
     virtual std::uint64_t limit(int vgpu) const = 0;
-    virtual std::uint64_t used(int vgpu) const = 0;          ///< by all sessions of the lease
-    virtual std::uint64_t used(int vgpu, int slot) const = 0;///< by one session
+    virtual std::uint64_t used(int vgpu) const = 0;           ///< by all sessions of the lease
+    virtual std::uint64_t used(int vgpu, int slot) const = 0; ///< by one session
     /// vgpud: a free slot for a new session (-1: none), and the return of all that a dead session held.
     virtual int open_slot() = 0;
     virtual void close_slot(int slot) = 0;
