@@ -40,16 +40,30 @@ finish() {
 
 fault() { case_faults+=("$1"); }
 
+# The words of a command in $words, functions of this file taken apart, for timeout runs programs only.
+resolve() {
+    case $1 in
+        mc) words=("$MINICLUSTER" "${@:2}") ;;
+        as_root) words=("$MINICLUSTER" --user=root --on=ctl exec "${@:2}") ;;
+        *) words=("$@") ;;
+    esac
+    shown="${words[*]}"
+    shown=${shown//"$MINICLUSTER"/minicluster}
+}
+
+show_output() { [[ -z $output ]] || printf '#   %s\n' "${output//$'\n'/$'\n'#   }"; }
+
 # run COMMAND...: shows and runs it; its output (both streams) is in $output, its status in $status. No command may take
 # longer than $limit seconds: it is killed then, and status is 124.
 limit=60
 run() {
-    local words="$*"
-    echo "# \$ ${words//"$MINICLUSTER"/minicluster}"
-    output=$(timeout -k 5 "$limit" "$@" 2>&1 </dev/null)
+    local words shown
+    resolve "$@"
+    echo "# \$ $shown"
+    output=$(timeout -k 5 "$limit" "${words[@]}" 2>&1 </dev/null)
     status=$?
-    [[ -z $output ]] || sed 's/^/#   /' <<<"$output"
-    [[ $status != 124 ]] || fault "took longer than $limit s: $words"
+    show_output
+    [[ $status != 124 ]] || fault "took longer than $limit s: $shown"
 }
 
 # srun as alice, or as $user.
@@ -82,9 +96,11 @@ eventually() {
 background() {
     local file=$1
     shift
-    local words="$*"
-    echo "# \$ ${words//"$MINICLUSTER"/minicluster} &"
-    timeout -k 5 "${background_limit:-120}" "$@" >"$file" 2>&1 </dev/null &
+    local words shown
+    resolve "$@"
+    echo "# \$ $shown &"
+    timeout -k 5 "${background_limit:-120}" "${words[@]}" >"$file" 2>&1 </dev/null &
+    # shellcheck disable=SC2034
     background_pid=$!
 }
 
@@ -93,7 +109,7 @@ join() {
     wait "$1"
     status=$?
     output=$(<"$2")
-    [[ -z $output ]] || sed 's/^/#   /' <<<"$output"
+    show_output
     [[ $status != 124 ]] || fault "took too long"
 }
 
@@ -114,6 +130,7 @@ no_session() {
     [[ $now == *'"sessions":[]'* && $now != *'"sessions":[{'* ]]
 }
 has_session() { [[ $(pool) == *'"sessions":[{'* ]]; }
+slurmctld_answers() { as_root scontrol ping 2>/dev/null | grep -q UP; }
 no_job() { [[ -z $(as_root squeue --noheader 2>/dev/null) ]]; }
 all_idle() { [[ $(as_root sinfo --noheader --Node --format=%t 2>/dev/null | sort | uniq -c | tr -d ' ') == 4idle ]]; }
 # All GPUs are in the pool.
@@ -128,7 +145,3 @@ expect_recovery() {
     srun -w c1 --gres=vgpu:25 ./saxpy
     expect_status 0
 }
-
-# pids NODE PATTERN: processes of that command line, as the cluster numbers them. Inside the cluster's own pid namespace
-# there are no others.
-pids() { as_root pgrep -f -- "$1"; }
