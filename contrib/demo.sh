@@ -24,6 +24,7 @@ esac
 prepare
 
 programs=$(mktemp -d)
+# shellcheck disable=SC2317 # called by the trap
 leave() {
     local status=$?
     trap - EXIT INT TERM
@@ -33,7 +34,7 @@ leave() {
         mc down
     fi
     rm -rf "$programs"
-    exit $status
+    exit "$status"
 }
 trap leave EXIT
 trap 'exit 130' INT
@@ -50,8 +51,6 @@ say "starting the cluster: c1 and c2 without a GPU, g1 and g2 with GPUs in softw
 mc down
 mc up
 
-# Where the last session of alice ran: the node, the GPU and the transport, as vgpud logged them.
-where() { mc --user=root --on=ctl exec vgpuctl status | sed 's/^/    /'; }
 
 # show TITLE PROGRAM: runs it as alice on c1 and prints what it says, and where it ran.
 failed=0

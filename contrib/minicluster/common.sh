@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 
 # State directory: everything the cluster makes. Ordinary users can read it, but not secret/.
-state=${VGPU_MINICLUSTER_DIR:-/var/lib/vgpu-minicluster}
+state=$(realpath -m -- "${VGPU_MINICLUSTER_DIR:-/var/lib/vgpu-minicluster}")
 secret=$state/secret         # munge's key, the nodes' private directories, the host's own view of the file system
 host=$secret/host            # the host's file system as it is outside the cluster
 conf=$state/etc/slurm

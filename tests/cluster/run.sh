@@ -15,6 +15,7 @@ failed=0 passed=0
 PROGRAMS=$(mktemp -d)
 export PROGRAMS
 chmod 755 "$PROGRAMS"
+# shellcheck disable=SC2317 # called by the trap
 stop() {
     "$MINICLUSTER" down
     rm -rf "$PROGRAMS"
