@@ -122,9 +122,6 @@ VGPU_EXPORT cudaError_t cudaDeviceSynchronize() {
     return in_context([](const Driver& d) { return d.cuCtxSynchronize(); });
 }
 
-    return cudaDeviceReset();
-}
-
 VGPU_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     return with_driver([&](const Driver& d) {
         int device = 0;
