@@ -128,7 +128,6 @@ Reader::Reader(std::string path) {
         {"ReconcileInterval", [&c](const std::string& v) { c.reconcile_interval = parse_duration(v); }},
         {"JobGrace", [&c](const std::string& v) { c.job_grace = parse_duration(v); }},
         {"SqueueProgram", [&c](const std::string& v) { c.squeue_program = program_name(v); }},
-        {"ScontrolProgram", [&c](const std::string& v) { c.scontrol_program = program_name(v); }},
         {"CudaLibrary", [&d](const std::string& v) { d.cuda_library = library_name(v); }},
         {"CudaEnv", [&d](const std::string& v) { d.cuda_env = parse_environment(v); }},
         {"NetDevices", [&d](const std::string& v) { d.net_devices = v; }},

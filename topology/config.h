@@ -54,8 +54,7 @@ struct Config {
     std::chrono::milliseconds job_grace{
         60000};                            ///< JobGrace: a lease is kept so long though its job is not live
     std::string squeue_program = "squeue"; ///< SqueueProgram
-    std::string scontrol_program = "scontrol"; ///< ScontrolProgram
-    std::vector<NodeConfig> nodes;             ///< the GPU nodes, in the order of the file
+    std::vector<NodeConfig> nodes;         ///< the GPU nodes, in the order of the file
 
     /// The NodeName line for `name`, or null: that node has no GPUs in the pool.
     const NodeConfig* node(const std::string& name) const;

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(everything) {
              "MungeSocket=/run/munge.s\nSlurmUser=alice\nStateDir=/var/lib/%n\nRunDir=\"/run/with blank\"\n"
              "ClientDir=/opt/c\nWorkerProgram=/opt/w\nTransport=RDMA\nStaticRedirect=no\nLogLevel=Debug\n"
              "PeerTimeout=2500ms\nNodeTimeout=20\nStartGrace=5s\nReconcileInterval=1s\nJobGrace=2m\n"
-             "SqueueProgram=/usr/bin/squeue\nScontrolProgram=scontrol\n"
+             "SqueueProgram=/usr/bin/squeue\n"
              "NodeName=g[1-2] NodeAddr=10.77.0.[21-22] \\\n"
              "  CudaEnv=SOFTGPU_NAME=%n,X=1\n"
              "NodeName=big NetDevices=mlx5_0:1\n"
