@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of this process as a CUDA client, and the questions with which most functions of the API begin.
+#pragma once
+
+#include "ucx_forwarder/client/cuda/objects.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#define VGPU_API extern "C" CUresult CUDAAPI
+
+/// Returns from the calling function if `expression` is an error.
+#define VGPU_TRY(expression)                                                                                  \
+    do {                                                                                                      \
+        if (CUresult vgpu_result = (expression); vgpu_result != CUDA_SUCCESS)                                 \
+            return vgpu_result;                                                                               \
+    } while (0)
+
+namespace vgpu::client {
+
+/// The one instance is made on first use and never destroyed: programs call the driver from their own destructors.
+class Client {
+public:
+    static Client& instance();
+
+    /// cuInit: connects once. Any thread; later callers wait for the first and get its result.
+    CUresult initialize();
+    /// For the destructor of the library: an orderly end of the sessions. Later calls get CUDA_ERROR_DEINITIALIZED.
+    void shut_down();
+
+    /// CUDA_SUCCESS, or why no call but cuInit and a few can be answered.
+    CUresult ready() const {
+        switch (state_.load(std::memory_order_acquire)) {
+        case State::ready:
+            return CUDA_SUCCESS;
+        case State::ended:
+            return CUDA_ERROR_DEINITIALIZED;
+        default:
+            return CUDA_ERROR_NOT_INITIALIZED;
+        }
+    }
+
+    std::deque<Device>& devices() { return devices_; }
+    std::deque<Node>& nodes() { return nodes_; }
+    Device* device(CUdevice ordinal) {
+        return ordinal >= 0 && std::size_t(ordinal) < devices_.size() ? &devices_[std::size_t(ordinal)] : nullptr;
+    }
+
+    AddressMap host_memory;
+    Reservation reservation;
+
+private:
+    enum class State : int { fresh, ready, forked, ended };
+
+    Client() = default;
+    CUresult connect();
+
+    std::atomic<State> state_{State::fresh};
+    std::mutex mutex_;
+    std::deque<Node> nodes_;
+    std::deque<Device> devices_;
+};
+
+inline Client& client() { return Client::instance(); }
+
+/// Numbers for what programs ask an id of: contexts, streams.
+std::uint64_t new_number();
+
+/// Ready, and a valid context is current for this thread.
+CUresult current(DeviceContext*& context);
+/// The object of a context handle: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED. Needs ready().
+CUresult context_of(CUcontext handle, DeviceContext*& context);
+/// Ready, and the device exists: else CUDA_ERROR_INVALID_DEVICE.
+CUresult device_of(CUdevice ordinal, Device*& device);
+
+/// The device's primary context, made active, as one more user of it.
+CUresult retain_primary(Device& device, DeviceContext*& context);
+CUresult release_primary(Device& device);
+
+/// How a NULL stream handle is meant.
+enum class NullStream { legacy, per_thread };
+/// The wire's id of a stream, which may be a default one; `context` is the current one on entry and the stream's own on
+/// return. CUDA_ERROR_INVALID_HANDLE: no such stream.
+CUresult stream_of(CUstream handle, NullStream null, DeviceContext*& context, WireId& stream);
+/// For calls that need a current context and a stream: both.
+CUresult current_stream(CUstream handle, NullStream null, DeviceContext*& context, WireId& stream);
+
+/// A function, or the current context's function of a library's kernel (the API takes both as CUfunction).
+/// CUDA_ERROR_INVALID_HANDLE: neither.
+CUresult function_of(CUfunction handle, Function*& function);
+
+} // namespace vgpu::client
