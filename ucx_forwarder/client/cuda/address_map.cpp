@@ -37,12 +37,15 @@ std::optional<Range> AddressMap::find(std::uint64_t address) const {
     return it == ranges_.end() ? std::nullopt : std::optional(it->second);
 }
 
-bool AddressMap::overlaps(std::uint64_t address, std::uint64_t size) const {
+std::optional<Range> AddressMap::find_overlap(std::uint64_t address, std::uint64_t size) const {
     std::shared_lock lock(mutex_);
-    if (containing(address) != ranges_.end())
-        return true;
-    auto it = ranges_.lower_bound(address);
-    return it != ranges_.end() && it->first - address < size;
+    auto it = containing(address);
+    if (it == ranges_.end()) {
+        it = ranges_.lower_bound(address);
+        if (it == ranges_.end() || it->first - address >= size)
+            return {};
+    }
+    return it->second;
 }
 
 bool AddressMap::set_sync_memops(std::uint64_t address, bool on) {
@@ -67,7 +70,6 @@ std::vector<Range> AddressMap::take_context(CUcontext context) {
 }
 
 void Reservation::cover(std::uint64_t address, std::uint64_t size) {
-    constexpr std::uint64_t page = 2 << 20;
     std::lock_guard lock(mutex_);
     for (std::uint64_t at = address & ~(page - 1); at < address + size; at += page) {
         if (!pages_.insert(at).second)
@@ -80,6 +82,11 @@ void Reservation::cover(std::uint64_t address, std::uint64_t size) {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         at = end - page;
     }
+}
+
+bool Reservation::covers(std::uint64_t address) const {
+    std::lock_guard lock(mutex_);
+    return pages_.contains(address & ~(page - 1));
 }
 
 } // namespace vgpu::client

@@ -40,8 +40,8 @@ public:
     /// False: it overlaps a range that is there, and nothing is inserted.
     bool insert(Range range);
     std::optional<Range> find(std::uint64_t address) const;
-    /// Does [address, address + size) overlap any range?
-    bool overlaps(std::uint64_t address, std::uint64_t size) const;
+    /// Some range that [address, address + size) touches.
+    std::optional<Range> find_overlap(std::uint64_t address, std::uint64_t size) const;
     /// Takes out the range that begins at this address, if `which` accepts it.
     template <class Which>
     std::optional<Range> take(std::uint64_t base, Which which) {
@@ -69,9 +69,12 @@ private:
 class Reservation {
 public:
     void cover(std::uint64_t address, std::uint64_t size);
+    /// Was the address once a device's?
+    bool covers(std::uint64_t address) const;
 
 private:
-    std::mutex mutex_;
+    static constexpr std::uint64_t page = 2 << 20;
+    mutable std::mutex mutex_;
     std::set<std::uint64_t> pages_;
 };
 

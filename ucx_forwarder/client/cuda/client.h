@@ -2,11 +2,13 @@
 // The state of this process as a CUDA client, and the questions with which most functions of the API begin.
 #pragma once
 
+#include "ucx_forwarder/client/cuda/handle_table.h"
 #include "ucx_forwarder/client/cuda/objects.h"
 
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 #define VGPU_API extern "C" CUresult CUDAAPI
 
@@ -47,6 +49,15 @@ public:
         return ordinal >= 0 && std::size_t(ordinal) < devices_.size() ? &devices_[std::size_t(ordinal)] : nullptr;
     }
 
+    HandleTable<Context> contexts{Kind::context};
+    HandleTable<Stream> streams{Kind::stream};
+    HandleTable<Event> events{Kind::event};
+    HandleTable<Module> modules{Kind::module};
+    HandleTable<Function> functions{Kind::function};
+    HandleTable<Library> libraries{Kind::library};
+    HandleTable<Kernel> kernels{Kind::kernel};
+    HandleTable<MemoryPool> pools{Kind::pool};
+    HandleTable<Array> arrays{Kind::array};
     AddressMap host_memory;
     Reservation reservation;
 
@@ -68,23 +79,37 @@ inline Client& client() { return Client::instance(); }
 std::uint64_t new_number();
 
 /// Ready, and a valid context is current for this thread.
-CUresult current(DeviceContext*& context);
+CUresult current(Context*& context);
 /// The object of a context handle: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED. Needs ready().
-CUresult context_of(CUcontext handle, DeviceContext*& context);
+CUresult context_of(CUcontext handle, Context*& context);
 /// Ready, and the device exists: else CUDA_ERROR_INVALID_DEVICE.
 CUresult device_of(CUdevice ordinal, Device*& device);
 
+/// CU_CTX_SCHED_*, at most one of them, and the other CU_CTX_* flags.
+bool valid_context_flags(unsigned flags);
+/// A context ends, and with it all that it holds: those handles become invalid. The worker does the same on its own.
+void forget_context(Context& context);
+/// cuMemHostAlloc's memory that belongs to a context.
+void free_host_memory(CUcontext context);
+
 /// The device's primary context, made active, as one more user of it.
-CUresult retain_primary(Device& device, DeviceContext*& context);
+CUresult retain_primary(Device& device, Context*& context);
 CUresult release_primary(Device& device);
+
+/// An allocation of this context is known from now on.
+CUresult remember(const Context& context, Range range);
+/// CUDA_ERROR_INVALID_VALUE: these bytes are not all in one allocation that this context can use.
+CUresult check_device_range(const Context& context, CUdeviceptr pointer, std::size_t size);
+/// Device memory, of the current context's node first, or page-locked host memory.
+std::optional<Range> find_range(std::uint64_t address);
 
 /// How a NULL stream handle is meant.
 enum class NullStream { legacy, per_thread };
 /// The wire's id of a stream, which may be a default one; `context` is the current one on entry and the stream's own on
 /// return. CUDA_ERROR_INVALID_HANDLE: no such stream.
-CUresult stream_of(CUstream handle, NullStream null, DeviceContext*& context, WireId& stream);
+CUresult stream_of(CUstream handle, NullStream null, Context*& context, WireId& stream);
 /// For calls that need a current context and a stream: both.
-CUresult current_stream(CUstream handle, NullStream null, DeviceContext*& context, WireId& stream);
+CUresult current_stream(CUstream handle, NullStream null, Context*& context, WireId& stream);
 
 /// A function, or the current context's function of a library's kernel (the API takes both as CUfunction).
 /// CUDA_ERROR_INVALID_HANDLE: neither.

@@ -5,7 +5,6 @@
 #include "ucx_forwarder/client/cuda/api.h"
 
 #include "ucx_forwarder/client/cuda/address_map.h"
-#include "ucx_forwarder/client/cuda/handle.h"
 #include "ucx_forwarder/client/cuda/session.h"
 
 #include <atomic>
@@ -16,19 +15,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace vgpu::client {
 
 /// One GPU node of the claim: all that is reached through one session.
 struct Node {
-    Session* session = nullptr;
+    std::unique_ptr<Session> session;
     AddressMap memory; ///< of its devices
 };
-
-class DeviceContext;
 
 /// One vGPU.
 struct Device {
@@ -41,8 +38,6 @@ struct Device {
     CUcontext primary = nullptr; ///< made with the first retain; one handle for the life of the process
     int retains = 0;
     unsigned primary_flags = 0;
-    /// Primary contexts that were released or reset: threads may still look at them.
-    std::vector<std::unique_ptr<Object>> retired;
     CUmemoryPool default_pool = nullptr;
     CUmemoryPool current_pool = nullptr;
 
@@ -53,51 +48,49 @@ struct Device {
     Session& session() const { return *node->session; }
 };
 
-class DeviceContext : public Context {
-public:
-    DeviceContext(Device& owner_, WireId id_)
-        : Context(owner_.session(), id_, owner_.index), owner(owner_), memory(owner_.node->memory) {}
-
-    Device& owner;
-    AddressMap& memory; ///< of all devices of the node
+struct Context {
+    Device* device = nullptr;
+    WireId id;
     CUcontext handle = nullptr;
     bool primary = false;
-    std::atomic<bool> active{true}; ///< false: a primary context that nobody retains
+    std::atomic<bool> active{false}; ///< false: a primary context that nobody retains
+    std::atomic<std::uint32_t> life{0}; ///< how often it was made active
     std::atomic<unsigned> flags{0};
     unsigned api_version = 0;
-    std::uint64_t number = 0;       ///< cuCtxGetId
+    std::uint64_t number = 0; ///< cuCtxGetId
+
+    Session& session() const { return device->session(); }
+    AddressMap& memory() const { return device->node->memory; }
+    /// A wire call with this context current.
+    template <Call C, class... Arguments>
+    CUresult call(Arguments&&... arguments) const {
+        return session().call<C>(id, std::forward<Arguments>(arguments)...);
+    }
 };
 
-/// A handle's object that lies in a context.
-struct ContextObject : Object {
-    ContextObject(DeviceContext& context_, WireId id_) : Object(context_.session, id_, &context_) {}
-    DeviceContext& in() const { return *static_cast<DeviceContext*>(context); }
-};
-
-struct Stream : ContextObject {
-    static constexpr Kind kind_value = Kind::stream;
-    using ContextObject::ContextObject;
+struct Stream {
+    Context* context = nullptr;
+    WireId id;
     unsigned flags = 0;
     int priority = 0;
     std::uint64_t number = 0; ///< cuStreamGetId
 };
 
-struct Event : ContextObject {
-    static constexpr Kind kind_value = Kind::event;
-    using ContextObject::ContextObject;
+struct Event {
+    Context* context = nullptr;
+    WireId id;
     unsigned flags = 0;
 };
 
-struct MemoryPool : Object {
-    static constexpr Kind kind_value = Kind::memory_pool;
-    MemoryPool(Device& device_, WireId id_) : Object(&device_.session(), id_, nullptr), device(device_) {}
-    Device& device;
+struct MemoryPool {
+    Device* device = nullptr;
+    WireId id;
     bool is_default = false;
 };
 
-struct Array : ContextObject {
-    static constexpr Kind kind_value = Kind::array;
-    using ContextObject::ContextObject;
+struct Array {
+    Context* context = nullptr;
+    WireId id;
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
 };
 
@@ -108,21 +101,22 @@ struct ModuleState {
 
     std::mutex mutex;                  ///< of what follows
     std::vector<CUfunction> functions; ///< by place; null until somebody asks for it
-    std::vector<std::uint64_t> globals;///< addresses that cuModuleGetGlobal told
+    /// Addresses and sizes of the global variables that were asked for.
+    std::map<std::string, std::pair<CUdeviceptr, std::size_t>, std::less<>> globals;
 };
 
-struct Module : ContextObject {
-    static constexpr Kind kind_value = Kind::module;
-    using ContextObject::ContextObject;
+struct Module {
+    Context* context = nullptr;
+    WireId id;
     CUmodule handle = nullptr;
     std::shared_ptr<ModuleState> state;
     CUlibrary library = nullptr; ///< if it was loaded for one; such a module ends with its library only
 };
 
 /// A kernel in a module, that is in one context: what CUfunction means.
-struct Function : ContextObject {
-    static constexpr Kind kind_value = Kind::function;
-    using ContextObject::ContextObject;
+struct Function {
+    Context* context = nullptr;
+    WireId id;
     CUmodule module = nullptr;
     std::shared_ptr<ModuleState> state;
     const KernelSnapshot* info = nullptr; ///< in state
@@ -140,32 +134,27 @@ struct Function : ContextObject {
 /// A library: an image that is loaded into each context when it is first needed there.
 struct LibraryState {
     CUlibrary handle = nullptr;
-    std::vector<std::byte> copy;      ///< empty if the program keeps the image (CU_LIBRARY_BINARY_IS_PRESERVED)
+    std::vector<std::byte> copy; ///< empty if the program keeps the image (CU_LIBRARY_BINARY_IS_PRESERVED)
     std::span<const std::byte> image;
-    std::vector<CUjit_option> options;
-    std::vector<void*> values;
+    std::vector<std::byte> options; ///< of the JIT, encoded
 
-    std::mutex mutex;                 ///< of what follows
+    std::mutex mutex; ///< of what follows
     std::map<CUcontext, CUmodule> modules;
     std::map<std::string, CUkernel, std::less<>> kernels;
 };
 
-struct Library : Object {
-    static constexpr Kind kind_value = Kind::library;
-    Library() : Object(nullptr, protocol::null_id, nullptr) {}
+struct Library {
     std::shared_ptr<LibraryState> state;
 };
 
 /// A kernel of a library, in whichever context is current.
-struct Kernel : Object {
-    static constexpr Kind kind_value = Kind::kernel;
-    Kernel() : Object(nullptr, protocol::null_id, nullptr) {}
+struct Kernel {
     std::shared_ptr<LibraryState> library;
     std::string name;
     std::atomic<CUfunction> last{nullptr}; ///< the function that it was resolved to last
 
-    std::mutex mutex;                      ///< of what follows
-    /// Set by cuKernelSetAttribute: also for the contexts to come on that device.
+    std::mutex mutex; ///< of what follows
+    /// Set by cuKernelSetAttribute (device, attribute, value): also for contexts to come on that device.
     std::vector<std::tuple<int, CUfunction_attribute, int>> attributes;
 };
 
