@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -199,6 +200,19 @@ Nothing nothing(const json&) {
     return {};
 }
 
+/// Asks again while the answer is "not ready", for at most `wait`.
+template <class Call>
+auto when_ready(std::chrono::milliseconds wait, Call call) {
+    const auto end = std::chrono::steady_clock::now() + wait;
+    while (true) {
+        auto result = call();
+        if (result.ok() || result.error().kind != ErrorKind::not_ready ||
+            std::chrono::steady_clock::now() >= end)
+            return result;
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+}
+
 } // namespace
 
 Client::Client(Options options) : options_(std::move(options)) {}
@@ -236,13 +250,18 @@ Result<json> Client::call(const std::string& method, const std::string& path, co
 }
 
 Result<std::vector<Lease>> Client::reserve(const std::vector<Request>& requests) const {
-    return typed<std::vector<Lease>>(*this, options_, "POST", "/v1/reserve", {{"requests", requests}},
-                                     [](const json& j) { return j.at("leases").get<std::vector<Lease>>(); });
+    return when_ready(options_.ready_wait, [&] {
+        return typed<std::vector<Lease>>(
+            *this, options_, "POST", "/v1/reserve", {{"requests", requests}},
+            [](const json& j) { return j.at("leases").get<std::vector<Lease>>(); });
+    });
 }
 
 Result<Claim> Client::claim(const Request& request) const {
-    return typed<Claim>(*this, options_, "POST", "/v1/claim", request,
-                        [](const json& j) { return j.get<Claim>(); });
+    return when_ready(options_.ready_wait, [&] {
+        return typed<Claim>(*this, options_, "POST", "/v1/claim", request,
+                            [](const json& j) { return j.get<Claim>(); });
+    });
 }
 
 Result<unsigned> Client::release(const Job& job, const std::string& node) const {

@@ -44,6 +44,9 @@ public:
         std::optional<uid_t> restrict_to;
         std::chrono::milliseconds connect_timeout{3000};
         std::chrono::milliseconds timeout{15000}; ///< from the connection to the whole answer
+        /// How long reserve and claim ask again while vgpuctld is not ready (ErrorKind::not_ready) after its
+        /// start.
+        std::chrono::milliseconds ready_wait{20000};
     };
 
     explicit Client(Options options);
