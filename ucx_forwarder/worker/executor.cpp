@@ -268,14 +268,15 @@ CUresult Executor::wait_elsewhere(const Record& record, std::function<CUresult()
 int run_session(transport::Connection& connection, const WorkerJob& job) {
     Executor executor(connection, job);
     connection.start(executor);
+    int status = 0;
     try {
         executor.run();
-        return 0;
     } catch (const ProtocolError& error) {
         spdlog::error("client {}: {}; the session is ended", job.client, error.what());
-        connection.close(std::chrono::milliseconds(500));
-        return 1;
+        status = 1;
     }
+    connection.close(std::chrono::milliseconds(500)); // from now on it does not call the executor
+    return status;
 }
 
 } // namespace vgpu::worker
