@@ -44,14 +44,15 @@ CUresult enter(const char* name) {
     return result;
 }
 
-/// A function by name: notes the call, fails if told to, else runs the body.
-struct Entry {
-    const char* name;
-    void* function;
-};
+} // namespace
+} // namespace fake_driver
 
+using namespace fake_driver;
+
+/// A function of the driver API: notes the call, fails if told to, else runs the body. Defined by the name
+/// that cuda.h maps to the symbol.
 #define FAKE(name, parameters, ...)                                                                          \
-    CUresult fake_##name parameters {                                                                        \
+    extern "C" CUresult CUDAAPI name parameters {                                                            \
         if (const CUresult result = enter(#name); result != CUDA_SUCCESS)                                    \
             return result;                                                                                   \
         __VA_ARGS__                                                                                          \
@@ -112,76 +113,20 @@ FAKE(cuStreamDestroy, (CUstream))
 FAKE(cuEventRecord, (CUevent, CUstream))
 
 // Asked at every call: not written down.
-CUresult fake_cuCtxGetCurrent(CUcontext* context) {
+extern "C" CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
     *context = current;
     return CUDA_SUCCESS;
 }
-CUresult fake_cuCtxSetCurrent(CUcontext context) {
+extern "C" CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
     current = context;
     return enter("cuCtxSetCurrent");
 }
-CUresult fake_cuCtxGetDevice(CUdevice* device) {
+extern "C" CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
     *device = static_cast<int>(reinterpret_cast<std::uintptr_t>(current) & 0xf);
     return CUDA_SUCCESS;
 }
 
-#define ENTRY(name)                                                                                          \
-    Entry {                                                                                                  \
-#name, reinterpret_cast < void*>(&fake_##name)                                                       \
-    }
-const Entry kEntries[] = {
-    ENTRY(cuInit),
-    ENTRY(cuDriverGetVersion),
-    ENTRY(cuDeviceGetCount),
-    ENTRY(cuDeviceGet),
-    ENTRY(cuDeviceGetName),
-    ENTRY(cuDeviceTotalMem),
-    ENTRY(cuDeviceGetAttribute),
-    ENTRY(cuDevicePrimaryCtxRetain),
-    ENTRY(cuDevicePrimaryCtxRelease),
-    ENTRY(cuDevicePrimaryCtxReset),
-    ENTRY(cuDevicePrimaryCtxSetFlags),
-    ENTRY(cuCtxSynchronize),
-    ENTRY(cuMemAlloc),
-    ENTRY(cuMemFree),
-    ENTRY(cuMemcpyHtoD),
-    ENTRY(cuMemcpyDtoH),
-    ENTRY(cuMemcpyDtoD),
-    ENTRY(cuMemcpy),
-    ENTRY(cuMemcpyHtoDAsync),
-    ENTRY(cuMemcpyDtoHAsync),
-    ENTRY(cuMemsetD8),
-    ENTRY(cuMemsetD8Async),
-    ENTRY(cuMemsetD2D8),
-    ENTRY(cuLibraryLoadData),
-    ENTRY(cuLibraryUnload),
-    ENTRY(cuLibraryGetKernel),
-    ENTRY(cuLibraryGetGlobal),
-    ENTRY(cuLaunchKernel),
-    ENTRY(cuStreamSynchronize),
-    ENTRY(cuStreamQuery),
-    ENTRY(cuStreamCreate),
-    ENTRY(cuStreamDestroy),
-    ENTRY(cuEventRecord),
-    ENTRY(cuCtxGetCurrent),
-    ENTRY(cuCtxSetCurrent),
-    ENTRY(cuCtxGetDevice),
-};
-
-CUresult fake_cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,
-                               CUdriverProcAddressQueryResult* found) {
-    *function = nullptr;
-    if (std::strcmp(symbol, "cuGetProcAddress") == 0)
-        *function = reinterpret_cast<void*>(&fake_cuGetProcAddress);
-    for (const Entry& entry : kEntries)
-        if (std::strcmp(entry.name, symbol) == 0)
-            *function = entry.function;
-    if (found)
-        *found = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-} // namespace
+namespace fake_driver {
 
 std::vector<std::string> calls() {
     const std::lock_guard lock(state().mutex);
@@ -208,9 +153,3 @@ const std::vector<Launch>& launches() {
 }
 
 } // namespace fake_driver
-
-extern "C" __attribute__((visibility("default"))) CUresult
-cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
-                    CUdriverProcAddressQueryResult* found) {
-    return fake_driver::fake_cuGetProcAddress(symbol, function, version, flags, found);
-}

@@ -16,33 +16,31 @@ struct Missing<CUresult (*)(Arguments...)> {
     static CUresult call(Arguments...) { return CUDA_ERROR_NOT_SUPPORTED; }
 };
 
-/// One lookup, versioned by the toolkit of the build, so that each pointer has the type that cuda.h declares.
+/// The symbol that cuda.h maps `name` to has the type that cuda.h declares; cuGetProcAddress, asked for this
+/// toolkit's version, may give a newer function under the same name with other arguments.
 template <class Function>
-void resolve(Function& function, const char* name, decltype(&::cuGetProcAddress) lookup) {
-    void* address = nullptr;
-    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    if (lookup &&
-        lookup(name, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found) == CUDA_SUCCESS &&
-        address)
-        function = reinterpret_cast<Function>(address);
-    else
-        function = &Missing<Function>::call;
+void resolve(Function& function, void* library, const char* symbol) {
+    void* const address = library ? dlsym(library, symbol) : nullptr;
+    function = address ? reinterpret_cast<Function>(address) : &Missing<Function>::call;
 }
 
 Driver* open_driver() {
     auto* table = new Driver;
-    decltype(&::cuGetProcAddress) lookup = nullptr;
-    if (void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
-        lookup = reinterpret_cast<decltype(lookup)>(dlsym(library, "cuGetProcAddress_v2"));
-        if (!lookup)
-            std::fprintf(stderr, "libcudart: libcuda.so.1 has no cuGetProcAddress_v2: a driver of CUDA 12.0 "
-                                 "or later is needed\n");
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library && dlsym(library, "cuLibraryLoadData")) {
+        table->state = CUDA_SUCCESS;
+    } else {
+        // No message when there is no driver at all: programs ask to find out.
+        if (library)
+            std::fprintf(stderr, "libcudart: libcuda.so.1 has no cuLibraryLoadData: a driver of CUDA 12.0 or "
+                                 "later is needed\n");
+        table->state = CUDA_ERROR_STUB_LIBRARY;
     }
-    // No message when there is no driver at all: programs ask to find out.
-    table->state = lookup ? CUDA_SUCCESS : CUDA_ERROR_STUB_LIBRARY;
-#define VGPU_CUDART_RESOLVE(name) resolve(table->name, #name, lookup);
+#define VGPU_CUDART_STRING(name) #name
+#define VGPU_CUDART_RESOLVE(name) resolve(table->name, library, VGPU_CUDART_STRING(name));
     VGPU_CUDART_DRIVER_CALLS(VGPU_CUDART_RESOLVE)
 #undef VGPU_CUDART_RESOLVE
+#undef VGPU_CUDART_STRING
     return table;
 }
 
