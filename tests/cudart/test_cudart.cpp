@@ -282,8 +282,15 @@ BOOST_FIXTURE_TEST_CASE(what_the_driver_lacks_is_not_supported, Fresh) {
     BOOST_TEST(cudaMallocManaged(&pointer, 64) == cudaErrorNotSupported);
     BOOST_TEST(cudaGetLastError() == cudaErrorNotSupported);
     // Exported, not there yet.
-    BOOST_TEST(cudaGraphDebugDotPrint(nullptr, "x", 0) == cudaErrorNotSupported);
+    BOOST_TEST(cudaGraphExecUpdate(nullptr, nullptr, nullptr) == cudaErrorNotSupported);
     BOOST_TEST(cudaGetLastError() == cudaErrorNotSupported);
+}
+
+BOOST_FIXTURE_TEST_CASE(without_capture_no_stream_is_captured, Fresh) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  BOOST_TEST(cudaStreamIsCapturing(nullptr, &status) == cudaSuccess);
+  BOOST_TEST(status == cudaStreamCaptureStatusNone);
+  BOOST_TEST(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal) == cudaErrorNotSupported);
 }
 
 BOOST_FIXTURE_TEST_CASE(properties_are_read_once, Fresh) {

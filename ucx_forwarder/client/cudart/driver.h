@@ -25,10 +25,6 @@ namespace vgpu::cudart {
     CALL(cuDeviceGetDefaultMemPool)                                                                          \
     CALL(cuDeviceGetMemPool)                                                                                 \
     CALL(cuDeviceSetMemPool)                                                                                 \
-    CALL(cuDeviceGetTexture1DLinearMaxWidth)                                                                 \
-    CALL(cuDeviceGetGraphMemAttribute)                                                                       \
-    CALL(cuDeviceSetGraphMemAttribute)                                                                       \
-    CALL(cuDeviceGraphMemTrim)                                                                               \
     CALL(cuFlushGPUDirectRDMAWrites)                                                                         \
     CALL(cuDevicePrimaryCtxRetain)                                                                           \
     CALL(cuDevicePrimaryCtxRelease)                                                                          \
@@ -129,10 +125,6 @@ namespace vgpu::cudart {
     CALL(cuMipmappedArrayCreate)                                                                             \
     CALL(cuMipmappedArrayDestroy)                                                                            \
     CALL(cuMipmappedArrayGetLevel)                                                                           \
-    CALL(cuTexObjectCreate)                                                                                  \
-    CALL(cuTexObjectDestroy)                                                                                 \
-    CALL(cuSurfObjectCreate)                                                                                 \
-    CALL(cuSurfObjectDestroy)                                                                                \
     CALL(cuStreamCreate)                                                                                     \
     CALL(cuStreamCreateWithPriority)                                                                         \
     CALL(cuStreamDestroy)                                                                                    \
@@ -149,11 +141,9 @@ namespace vgpu::cudart {
     CALL(cuStreamGetAttribute)                                                                               \
     CALL(cuStreamSetAttribute)                                                                               \
     CALL(cuStreamBeginCapture)                                                                               \
-    CALL(cuStreamBeginCaptureToGraph)                                                                        \
     CALL(cuStreamEndCapture)                                                                                 \
     CALL(cuStreamIsCapturing)                                                                                \
     CALL(cuStreamGetCaptureInfo)                                                                             \
-    CALL(cuStreamUpdateCaptureDependencies)                                                                  \
     CALL(cuThreadExchangeStreamCaptureMode)                                                                  \
     CALL(cuGraphCreate)                                                                                      \
     CALL(cuGraphDestroy)                                                                                     \
@@ -171,6 +161,8 @@ namespace vgpu::cudart {
     CALL(cuGraphAddChildGraphNode)                                                                           \
     CALL(cuGraphAddEventRecordNode)                                                                          \
     CALL(cuGraphAddEventWaitNode)                                                                            \
+    CALL(cuGraphAddKernelNode)                                                                               \
+    CALL(cuGraphAddMemsetNode)                                                                               \
     CALL(cuGraphAddHostNode)                                                                                 \
     CALL(cuGraphDebugDotPrint)                                                                               \
     CALL(cuEventCreate)                                                                                      \
