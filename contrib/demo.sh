@@ -52,6 +52,20 @@ mc down
 mc up
 
 
+# where PROGRAM: the GPU node and the transport of its last session, from vgpud's log.
+where() {
+    local line file id end=
+    line=$(grep -HE "session [0-9]+: worker .* for c1:[0-9]+ $1, claim" "$VGPU_MINICLUSTER_DIR"/log/g?.vgpud.log | tail -n 1) || true
+    file=${line%%:*}
+    id=$(grep -oE 'session [0-9]+' <<<"$line" | cut -d' ' -f2)
+    for ((i = 0; i < 20; i++)); do
+        end=$(grep -E "session $id: worker ended" "$file" | tail -n 1) && break
+        sleep 0.2
+    done
+    file=$(basename "$file")
+    echo "    -> on node ${file%%.*}, ${end##*; }"
+}
+
 # show TITLE PROGRAM: runs it as alice on c1 and prints what it says, and where it ran.
 failed=0
 show() {
@@ -60,6 +74,7 @@ show() {
     echo "    alice@c1 \$ srun -w c1 --gres=vgpu:25 --vgpu-mem=1G ./$program"
     if VGPU_STATS=1 mc run -w c1 --gres=vgpu:25 --vgpu-mem=1G "./$program" 2>&1 | sed 's/^/    /'; then
         echo "    -> right"
+        where "$program"
     else
         echo "    -> FAILED"
         failed=1
@@ -98,6 +113,7 @@ done
 sed 's/^/    /' "$VGPU_MINICLUSTER_DIR/home/alice/mlp.out"
 if [[ $state == COMPLETED ]] && grep -q '^mlp: .*bound' "$VGPU_MINICLUSTER_DIR/home/alice/mlp.out"; then
     echo "    -> right"
+    where mlp
 else
     echo "    -> FAILED ($state)"
     failed=1

@@ -58,7 +58,7 @@ daemon_command() { # NODE DAEMON
             --pid-file="$state/munge/pid" --log-file="$logs/ctl.munged.log" --seed-file="$secret/munge.seed") ;;
         slurmctld) command=(slurmctld -D) ;;
         slurmd) command=(slurmd -D) ;;
-        *) command=("$sbindir/$2") ;;
+        *) command=("$sbindir/$2" --foreground) ;;
     esac
 }
 
