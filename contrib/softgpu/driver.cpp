@@ -5,11 +5,15 @@
 #include "contrib/softgpu/error.h"
 #include "contrib/softgpu/memory_pool.h"
 #include "contrib/softgpu/module.h"
+#include "contrib/softgpu/virtual_memory.h"
 
 #include <pthread.h>
 #include <stdexcept>
 
 namespace softgpu {
+
+Driver::Driver() = default;
+Driver::~Driver() = default;
 
 Driver& Driver::get() {
     static auto* driver = new Driver; // not destroyed on purpose, see driver.h
@@ -25,6 +29,7 @@ CUresult Driver::initialize() {
     try {
         config_ = Config::load();
         memory_ = std::make_unique<Memory>();
+        virtual_memory_ = std::make_unique<VirtualMemory>(*memory_);
         for (int i = 0; i < config_.devices; ++i) {
             devices_.push_back(std::make_unique<Device>(i, config_));
             memory_->add_device(devices_.back()->shared());

@@ -24,6 +24,7 @@ class LinkState;
 class MemoryPool;
 class Module;
 class PhysicalMemory;
+class VirtualMemory;
 
 class Driver {
 public:
@@ -38,6 +39,7 @@ public:
 
     [[nodiscard]] const Config& config() const { return config_; }
     [[nodiscard]] Memory& memory() { return *memory_; }
+    [[nodiscard]] VirtualMemory& virtual_memory() { return *virtual_memory_; }
     [[nodiscard]] int device_count() const { return static_cast<int>(devices_.size()); }
     [[nodiscard]] Device& device(CUdevice device) const; // throws Error
     // Throws Error (INVALID_CONTEXT) if the handle is none.
@@ -58,12 +60,14 @@ public:
     Handles<PhysicalMemory> physical;
 
 private:
-    Driver() = default;
+    Driver();
+    ~Driver();
     std::mutex mutex_;
     std::atomic<CUresult> state_{CUDA_ERROR_NOT_INITIALIZED};
     bool tried_ = false;
     Config config_;
     std::unique_ptr<Memory> memory_;
+    std::unique_ptr<VirtualMemory> virtual_memory_;
     std::vector<std::unique_ptr<Device>> devices_;
 };
 

@@ -19,7 +19,7 @@ public:
     Handle add(std::shared_ptr<Object> object) {
         const void* key = object.get();
         const std::unique_lock guard(mutex_);
-        const auto handle = reinterpret_cast<Handle>(object.get());
+        const auto handle = (Handle)(object.get()); // a pointer, or a number as wide
         objects_[key] = std::move(object);
         return handle;
     }

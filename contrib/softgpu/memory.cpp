@@ -117,12 +117,12 @@ std::uint64_t Memory::allocate_host(Allocation wanted) {
     return wanted.base;
 }
 
-void Memory::add(const Allocation& range) {
+void Memory::add(const Allocation& range, ptx::PageState state) {
     const std::unique_lock guard(mutex_);
     require(!overlaps(range.base, range.size), range.kind == MemoryKind::registered
                                                    ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
                                                    : CUDA_ERROR_INVALID_VALUE);
-    insert(range, ptx::kPageReadWrite);
+    insert(range, state);
 }
 
 void Memory::insert(Allocation allocation, ptx::PageState state) {

@@ -68,7 +68,7 @@ public:
     [[nodiscard]] std::uint64_t allocate_host(Allocation wanted);
     // Notes a range that others own: registered host memory (HOST_MEMORY_ALREADY_REGISTERED where one
     // overlaps), and mappings.
-    void add(const Allocation& range);
+    void add(const Allocation& range, ptx::PageState state = ptx::kPageReadWrite);
 
     // Takes the allocation that begins at `base` out, and frees it where it is ours. False if there is none
     // of a kind that `accept` takes.

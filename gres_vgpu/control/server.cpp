@@ -2,6 +2,7 @@
 #include "gres_vgpu/control/server.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -186,11 +187,24 @@ private:
         write({status, "application/json", error_body(sentence)});
     }
 
+    /// Ends the connection so that the last answer arrives: closing with unread input would reset it.
     void close() {
         beast::error_code ignored;
-        stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
-        stream_.close();
+        stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+        stream_.expires_after(std::chrono::seconds(1));
+        drain();
     }
+
+    void drain() {
+        stream_.async_read_some(boost::asio::buffer(rest_),
+                                [self = shared_from_this()](beast::error_code error, std::size_t count) {
+                                    self->drained_ += count;
+                                    if (!error && self->drained_ < max_drained)
+                                        self->drain();
+                                });
+    }
+
+    static constexpr std::size_t max_drained = 1 << 20;
 
     Server::State& server_; ///< outlives all connections: its io_context owns them
     beast::tcp_stream stream_;
@@ -200,6 +214,8 @@ private:
     Peer peer_;
     std::string method_, path_;
     bool keep_alive_ = false;
+    std::array<char, 4096> rest_{};
+    std::size_t drained_ = 0;
 };
 
 } // namespace

@@ -26,7 +26,7 @@ static_assert(sizeof(RecordHeader) == 16);
 /// Worker to client.
 struct ReplyHeader {
     enum class Kind : std::uint16_t {
-        reply = 1,         ///< the answer to `slot`; Out parameters follow; BytesOut and BlobOut are the body
+        reply = 1,         ///< the answer to `slot`; Out parameters follow; the body is BlobOut, or BytesOut in one piece
         data = 2,          ///< a part of BytesOut of `slot`: `value` is its offset, the body are its bytes
         output = 3,        ///< what kernels printed: the body is for the client's stdout
         host_function = 4, ///< run host function `value`, then send host_function_done

@@ -28,6 +28,18 @@ bool ends_context(Call call) {
            call == Call::cuDevicePrimaryCtxRelease_v2;
 }
 
+/// A part of what a copy to the host wants; already there when the transport received in place.
+void place(ReplySlot& slot, std::uint64_t offset, std::span<const std::byte> part) {
+    if (offset > slot.body.size() || part.size() > slot.body.size() - offset) {
+        slot.malformed = true;
+        return;
+    }
+    std::byte* to = slot.body.data() + offset;
+    if (!part.empty() && to != part.data()) {
+        std::memcpy(to, part.data(), part.size());
+    }
+}
+
 void write_all(int fd, std::span<const std::byte> data) {
     while (!data.empty()) {
         const ssize_t written = ::write(fd, data.data(), data.size());
@@ -122,6 +134,9 @@ std::span<std::byte> Session::State::body_buffer(std::span<const std::byte> head
         slot->blob->resize(size);
         return *slot->blob;
     }
+    if (reply.kind == ReplyHeader::Kind::reply && size <= slot->body.size()) {
+        return slot->body.first(size);
+    }
     return {};
 }
 
@@ -138,17 +153,8 @@ void Session::State::message(std::span<const std::byte> head, std::span<std::byt
     }
     switch (reply.kind) {
     case ReplyHeader::Kind::data: {
-        ReplySlot* slot = slot_of(reply.slot);
-        if (slot == nullptr) {
-            return;
-        }
-        if (reply.value > slot->body.size() || body.size() > slot->body.size() - reply.value) {
-            slot->malformed = true;
-            return;
-        }
-        const auto to = slot->body.subspan(reply.value, body.size());
-        if (to.data() != body.data() && !body.empty()) {
-            std::memcpy(to.data(), body.data(), body.size());
+        if (ReplySlot* slot = slot_of(reply.slot)) {
+            place(*slot, reply.value, body);
         }
         return;
     }
@@ -157,7 +163,9 @@ void Session::State::message(std::span<const std::byte> head, std::span<std::byt
         if (slot == nullptr) {
             return;
         }
-        if (slot->blob != nullptr && slot->blob->data() != body.data()) {
+        if (slot->blob == nullptr) {
+            place(*slot, 0, body);
+        } else if (slot->blob->data() != body.data()) {
             slot->blob->assign(body.begin(), body.end());
         }
         slot->status = static_cast<CUresult>(reply.status);

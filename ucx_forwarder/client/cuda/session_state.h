@@ -45,7 +45,6 @@ struct Session::State final : transport::Receiver {
     ReplySlot* slot_of(std::uint32_t id);
 
     const std::string node_;
-    const std::unique_ptr<transport::Connection> connection_;
     std::vector<DeviceSnapshot> devices_;
 
     enum class Life : int { running, lost, ended };
@@ -78,6 +77,9 @@ struct Session::State final : transport::Receiver {
     };
     std::array<Count, protocol::call_count> sent_;
     std::array<Count, protocol::call_count> awaited_;
+
+    /// Last: while it is there, it calls us.
+    std::unique_ptr<transport::Connection> connection_;
 };
 
 } // namespace vgpu::client
