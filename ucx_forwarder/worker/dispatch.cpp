@@ -9,13 +9,6 @@ using protocol::RecordHeader;
 
 namespace {
 
-template <class P>
-struct Signature;
-template <class... A>
-struct Signature<std::tuple<A...>> {
-    using Function = CUresult(CUDAAPI*)(A...);
-};
-
 /// Where a record's BytesIn are: known only when all parameters are read.
 template <class A>
 void settle(A&, Bytes) {}
@@ -63,18 +56,6 @@ void blob_of(Argument<protocol::BlobOut>& argument, Bytes& body) {
 } // namespace
 
 template <Call C>
-CUresult Executor::call_driver(Arguments<C>& arguments) {
-    void* symbol = driver_->call(C);
-    if (symbol == nullptr) {
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    auto values =
-        std::apply([](auto&... argument) { return std::tuple_cat(argument.driver()...); }, arguments);
-    const auto function = reinterpret_cast<typename Signature<decltype(values)>::Function>(symbol);
-    return std::apply(function, values);
-}
-
-template <Call C>
 void Executor::handle(const RecordHeader& header, Decoder& in, const Incoming& incoming) {
     using Traits = protocol::CallTraits<C>;
     const Caller caller{header.slot, header.context};
@@ -104,6 +85,11 @@ void Executor::handle(const RecordHeader& header, Decoder& in, const Incoming& i
     }
     if (status == CUDA_SUCCESS) {
         status = enter(record);
+        if (status == CUDA_ERROR_INVALID_CONTEXT) {
+            // Perhaps it could not be made: then that is the answer.
+            const CUresult earlier = take_deferred(caller.context);
+            status = earlier != CUDA_SUCCESS ? earlier : status;
+        }
     }
     if (status == CUDA_SUCCESS) {
         status = context.status;

@@ -161,6 +161,25 @@ private:
 #undef VGPU_CALL
 #undef VGPU_SPECIAL
 
+/// The type of a driver function that takes these arguments.
+template <class P>
+struct Signature;
+template <class... A>
+struct Signature<std::tuple<A...>> {
+    using Function = CUresult(CUDAAPI*)(A...);
+};
+
+template <Call C>
+CUresult Executor::call_driver(Arguments<C>& arguments) {
+    void* symbol = driver_->call(C);
+    if (symbol == nullptr) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    auto values = std::apply([](auto&... argument) { return std::tuple_cat(argument.driver()...); }, arguments);
+    const auto function = reinterpret_cast<typename Signature<decltype(values)>::Function>(symbol);
+    return std::apply(function, values);
+}
+
 template <class F>
 CUresult Executor::allocate(const Record& record, std::uint64_t bytes, CUdeviceptr& address, F&& allocate) {
     if (record.context == nullptr) {
