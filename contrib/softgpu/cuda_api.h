@@ -10,5 +10,12 @@
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
 
+#if CUDA_VERSION < 12000
+// What libraries need, which headers of CUDA 11 do not know yet.
+using CUlibrary = struct CUlib_st*;
+using CUkernel = struct CUkern_st*;
+using CUlibraryOption = int;
+#endif
+
 // In front of the definition of each exported function.
 #define SOFTGPU_API extern "C" __attribute__((visibility("default")))
