@@ -149,7 +149,7 @@ CUresult run(const Function& function, const LaunchShape& shape, const Parameter
                                         parameters, options);
     }
     if (result.status != ptx::Status::ok && !result.message.empty())
-        complain("kernel " + function.kernel().name + ": " + result.message);
+        complain(result.message); // which names the kernel
     return result_of(result.status);
 }
 

@@ -178,8 +178,8 @@ BOOST_AUTO_TEST_CASE(a_syntax_error_is_in_the_log) {
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
     CUmodule module = nullptr;
     CHECK_CU(CU(cuModuleLoadDataEx)(&module,
-                                    ".version 6.4\n.target sm_75\n.address_size 64\n.entry x() { nonsense; }",
-                                    2, options, values),
+                                    ".version 6.4\n.target sm_75\n.address_size 64\n.entry x( { ret; }", 2,
+                                    options, values),
              CUDA_ERROR_INVALID_PTX);
     const std::string text = log.data();
     BOOST_TEST_MESSAGE(text);
