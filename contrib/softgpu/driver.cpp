@@ -40,9 +40,9 @@ CUresult Driver::initialize() {
         complain(error.what());
         result = CUDA_ERROR_INVALID_VALUE;
     } catch (const std::bad_alloc&) {
-        complain(
-            "the addresses that the devices need could not be reserved: raise the limit of the address space "
-            "(ulimit -v) or lower SOFTGPU_MEMORY");
+        complain("the addresses that the devices need could not be reserved: 64 GiB, and the memory of all "
+                 "devices, "
+                 "must fit into the limit of the address space (ulimit -v)");
         result = CUDA_ERROR_OUT_OF_MEMORY;
     } catch (const std::exception& error) {
         complain(error.what());
@@ -107,4 +107,12 @@ SOFTGPU_API CUresult cuGetExportTable(const void** table, const CUuuid* id) {
         return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;
     return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// There is no profiler that these could switch: programs call them around what a profiler should see.
+SOFTGPU_API CUresult cuProfilerStart() {
+    return softgpu::context_call([](softgpu::Context&) {});
+}
+SOFTGPU_API CUresult cuProfilerStop() {
+    return softgpu::context_call([](softgpu::Context&) {});
 }

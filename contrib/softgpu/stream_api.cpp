@@ -3,7 +3,7 @@
 #include "contrib/softgpu/call.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 using namespace softgpu;
 
@@ -131,6 +131,15 @@ CUresult is_capturing(CUstream null_stream, CUstream handle, CUstreamCaptureStat
     });
 }
 
+CUresult capture_info(CUstream null_stream, CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id) {
+    return stream_call(null_stream, handle, [&](Stream&) {
+        require(status != nullptr);
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (id != nullptr)
+            *id = 0;
+    });
+}
+
 // Managed memory is reachable from everywhere at all times.
 CUresult attach(CUstream null_stream, CUstream handle, CUdeviceptr pointer, std::size_t, unsigned) {
     return stream_call(null_stream, handle, [&](Stream&) {
@@ -188,6 +197,18 @@ SOFTGPU_API_PTSZ(cuStreamGetId, (CUstream stream, unsigned long long* id), get_i
 SOFTGPU_API_PTSZ(cuStreamGetCtx, (CUstream stream, CUcontext* context), get_context, stream, context)
 SOFTGPU_API_PTSZ(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus* status), is_capturing, stream,
                  status)
+SOFTGPU_API_PTSZ(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id),
+                 capture_info, stream, status, id)
+SOFTGPU_API_PTSZ(cuStreamGetCaptureInfo_v2,
+                 (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph*,
+                  const CUgraphNode**, std::size_t*),
+                 capture_info, stream, status, id)
+#if CUDA_VERSION >= 12030
+SOFTGPU_API_PTSZ(cuStreamGetCaptureInfo_v3,
+                 (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph*,
+                  const CUgraphNode**, const CUgraphEdgeData**, std::size_t*),
+                 capture_info, stream, status, id)
+#endif
 SOFTGPU_API_PTSZ(cuStreamAttachMemAsync,
                  (CUstream stream, CUdeviceptr pointer, std::size_t length, unsigned int flags), attach,
                  stream, pointer, length, flags)
@@ -200,3 +221,12 @@ SOFTGPU_API_PTSZ(cuStreamWriteValue64_v2,
 #if CUDA_VERSION >= 12080
 SOFTGPU_API_PTSZ(cuStreamGetDevice, (CUstream stream, CUdevice* device), get_device, stream, device)
 #endif
+
+SOFTGPU_API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    return call([&] {
+        static thread_local auto current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+        require(mode != nullptr && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+        std::swap(*mode, current);
+    });
+}

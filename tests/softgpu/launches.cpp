@@ -222,4 +222,66 @@ BOOST_AUTO_TEST_CASE(kernels_of_libraries_are_launched_as_functions) {
     REQUIRE_CU(CU(cuLibraryUnload)(library));
 }
 
+BOOST_AUTO_TEST_CASE(two_devices) {
+    const auto here = allocate(4096);
+    REQUIRE_CU(CU(cuMemsetD32)(here, 40, 1024));
+    CUcontext other = nullptr;
+    REQUIRE_CU(CU(cuDevicePrimaryCtxRetain)(&other, 1));
+    REQUIRE_CU(CU(cuCtxPushCurrent)(other));
+    int can = 0;
+    REQUIRE_CU(CU(cuDeviceCanAccessPeer)(&can, 1, 0));
+    BOOST_CHECK_EQUAL(can, 1);
+    CHECK_CU(CU(cuCtxEnablePeerAccess)(handle, 0), CUDA_SUCCESS);
+    CHECK_CU(CU(cuCtxEnablePeerAccess)(handle, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    REQUIRE_CU(CU(cuMemGetInfo)(&free, &total));
+    BOOST_CHECK_EQUAL(free, total); // the other device's memory is its own
+    const auto there = allocate(4096);
+    REQUIRE_CU(CU(cuMemcpyPeer)(there, other, here, handle, 4096));
+    CUmodule there_module = nullptr;
+    CUfunction add = nullptr;
+    REQUIRE_CU(CU(cuModuleLoadData)(&there_module, kernels));
+    REQUIRE_CU(CU(cuModuleGetFunction)(&add, there_module, "add"));
+    int value = 2;
+    unsigned count = 1024;
+    CUdeviceptr to = there;
+    void* parameters[] = {&to, &value, &count};
+    REQUIRE_CU(CU(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
+    BOOST_CHECK_EQUAL(read(there + 4092), 42);
+    // A function is launched in its own context.
+    CHECK_CU(CU(cuLaunchKernel)(function("add"), 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr),
+             CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE_CU(CU(cuDevicePrimaryCtxRelease)(1));
+    REQUIRE_CU(CU(cuCtxPopCurrent)(nullptr));
+    BOOST_CHECK_EQUAL(read(here), 40);
+}
+
+BOOST_AUTO_TEST_CASE(threads_launch_at_the_same_time) {
+    const auto pointer = allocate(4096);
+    REQUIRE_CU(CU(cuMemsetD32)(pointer, 0, 1024));
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            REQUIRE_CU(CU(cuCtxSetCurrent)(handle));
+            CUstream stream = nullptr;
+            REQUIRE_CU(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+            int value = 1;
+            unsigned count = 256;
+            CUdeviceptr to = pointer + t * 1024;
+            void* parameters[] = {&to, &value, &count};
+            for (int i = 0; i < 20; ++i)
+                REQUIRE_CU(
+                    CU(cuLaunchKernel)(function("add"), 1, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
+            REQUIRE_CU(CU(cuStreamSynchronize)(stream));
+            REQUIRE_CU(CU(cuStreamDestroy)(stream));
+        });
+    for (auto& thread : threads)
+        thread.join();
+    std::vector<int> back(1024);
+    REQUIRE_CU(CU(cuMemcpyDtoH)(back.data(), pointer, 4096));
+    for (const int value : back)
+        BOOST_CHECK_EQUAL(value, 20);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
