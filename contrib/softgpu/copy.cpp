@@ -55,7 +55,7 @@ void check_side(const Side& side, const Extent& extent, Where where) {
         return;
     // Addresses of device memory that is not allocated are nobody's.
     require(where != Where::device && !memory.touches_device_range(side.address, bytes) &&
-            !memory.find(side.address).has_value());
+            !memory.find(side.address).has_value() && is_mapped(side.address, bytes));
 }
 
 CUresult copy(Stream& stream, const Side& to, const Side& from, const Extent& extent, bool async) {

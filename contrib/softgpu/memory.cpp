@@ -5,6 +5,7 @@
 #include "contrib/softgpu/shared_state.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <new>
 #include <sys/mman.h>
@@ -17,6 +18,22 @@ void* as_pointer(std::uint64_t address) {
 }
 
 } // namespace
+
+bool is_mapped(std::uint64_t address, std::uint64_t size) {
+    const auto end = page_ceil(address + size);
+    address = page_floor(address);
+    if (end < address)
+        return false;
+    // mincore answers a byte a page, which is of no interest here, and fails where there is a hole.
+    std::array<unsigned char, 1024> resident;
+    while (address < end) {
+        const auto piece = std::min<std::uint64_t>(end - address, resident.size() * page_size);
+        if (::mincore(as_pointer(address), piece, resident.data()) != 0)
+            return false;
+        address += piece;
+    }
+    return true;
+}
 
 // ---- Arena ----
 

@@ -56,6 +56,9 @@ struct Allocation {
     [[nodiscard]] std::uint64_t end() const { return base + size; }
 };
 
+// Whether the process has memory at all of these addresses.
+[[nodiscard]] bool is_mapped(std::uint64_t address, std::uint64_t size);
+
 // Thread-safe.
 class Memory {
 public:

@@ -3,10 +3,7 @@
 #include "contrib/softgpu/call.h"
 #include "contrib/softgpu/memory_pool.h"
 
-#include <cerrno>
 #include <limits>
-#include <sys/mman.h>
-#include <vector>
 
 using namespace softgpu;
 
@@ -42,12 +39,7 @@ CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
         auto range = wanted_by(context, bytes, MemoryKind::registered, flags);
         range.base = reinterpret_cast<std::uint64_t>(pointer);
         require(range.end() > range.base);
-        // Is it all there? (mincore answers a byte a page, and ENOMEM for a hole.)
-        const auto first = page_floor(range.base);
-        const auto length = page_ceil(range.end()) - first;
-        require(length <= std::numeric_limits<std::uint32_t>::max() * page_size);
-        std::vector<unsigned char> resident(length / page_size);
-        require(::mincore(reinterpret_cast<void*>(first), length, resident.data()) == 0);
+        require(is_mapped(range.base, range.size));
         Driver::get().memory().add(range);
     });
 }

@@ -97,6 +97,9 @@ BOOST_AUTO_TEST_CASE(copies_outside_allocations_are_refused) {
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), pointer - 4, 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), 64, 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(nullptr, pointer, 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CU(CU(cuMemcpyDtoH)(reinterpret_cast<void*>(64), pointer, 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CU(CU(cuMemcpyHtoD)(pointer, reinterpret_cast<void*>(0x700000000000), 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CU(CU(cuMemHostRegister)(reinterpret_cast<void*>(0x700000000000), 8, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), pointer, 0), CUDA_SUCCESS);
     REQUIRE_CU(CU(cuMemFree)(pointer));
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), pointer, 8), CUDA_ERROR_INVALID_VALUE);
