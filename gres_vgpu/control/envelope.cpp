@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gres_vgpu/control/envelope.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -12,6 +13,9 @@ namespace vgpu::control {
 namespace {
 
 using nlohmann::json;
+
+/// Of an answer's body in one credential; inside it, every quote takes two bytes.
+constexpr std::size_t piece_size = 256 << 10;
 
 /// Text with bytes that are no UTF-8 (a user's name, say) must not make dump() throw.
 std::string dump(const json& value) {
@@ -62,20 +66,66 @@ Result<Question> open_question(const std::string& credential, const std::string&
 }
 
 Result<std::string> seal_answer(const Answer& answer, const std::string& socket, uid_t asker) {
-    return munge_encode(dump({{"nonce", answer.nonce}, {"status", answer.status}, {"body", answer.body}}),
-                        socket, asker);
+    const json head{{"nonce", answer.nonce}, {"status", answer.status}};
+    // In ASCII, so that a cut does not go through a character.
+    const auto body = answer.body.dump(-1, ' ', true, json::error_handler_t::replace);
+    if (body.size() <= piece_size) {
+        auto whole = head;
+        whole["body"] = answer.body;
+        return munge_encode(dump(whole), socket, asker);
+    }
+    std::string out;
+    const auto parts = (body.size() + piece_size - 1) / piece_size;
+    for (std::size_t part = 0; part < parts; ++part) {
+        auto piece = head;
+        piece["part"] = part;
+        piece["parts"] = parts;
+        piece["text"] = body.substr(part * piece_size, piece_size);
+        auto sealed = munge_encode(dump(piece), socket, asker);
+        if (!sealed)
+            return sealed.error();
+        out += (part == 0 ? "" : "\n") + *sealed;
+    }
+    return out;
 }
 
-Result<Answer> open_answer(const std::string& credential, const std::string& socket) {
-    auto opened = munge_decode(credential, socket);
-    if (!opened)
-        return opened.error();
-    auto parsed = json::parse(opened->payload, nullptr, false);
-    if (!parsed.is_object() || !parsed.contains("nonce") || !parsed["nonce"].is_string() ||
-        !parsed.contains("status") || !parsed["status"].is_number_integer())
-        return Error{ErrorKind::internal, "the credential does not hold an answer of the control plane"};
-    Answer answer{parsed["nonce"].get<std::string>(), parsed["status"].get<int>(),
-                  parsed.contains("body") ? std::move(parsed["body"]) : json(), opened->uid};
+Result<Answer> open_answer(const std::string& credentials, const std::string& socket) {
+    Answer answer;
+    std::string text;
+    std::size_t part = 0, parts = 1;
+    const Error strange{ErrorKind::internal, "the credential does not hold an answer of the control plane"};
+    for (std::size_t begin = 0; part < parts; ++part) {
+        const auto end = std::min(credentials.find('\n', begin), credentials.size());
+        auto opened = munge_decode(credentials.substr(begin, end - begin), socket);
+        if (!opened)
+            return opened.error();
+        begin = std::min(end + 1, credentials.size());
+        auto parsed = json::parse(opened->payload, nullptr, false);
+        if (!parsed.is_object() || !parsed.contains("nonce") || !parsed["nonce"].is_string() ||
+            !parsed.contains("status") || !parsed["status"].is_number_integer())
+            return strange;
+        const auto nonce = parsed["nonce"].get<std::string>();
+        if (part != 0 && (opened->uid != answer.uid || nonce != answer.nonce))
+            return strange;
+        answer.uid = opened->uid;
+        answer.nonce = nonce;
+        answer.status = parsed["status"].get<int>();
+        if (!parsed.contains("parts")) {
+            if (part != 0)
+                return strange;
+            if (parsed.contains("body"))
+                answer.body = std::move(parsed["body"]);
+            return answer;
+        }
+        if (!parsed["parts"].is_number_unsigned() || !parsed.contains("part") || parsed["part"] != part ||
+            !parsed.contains("text") || !parsed["text"].is_string())
+            return strange;
+        parts = parsed["parts"].get<std::size_t>();
+        text += parsed["text"].get<std::string>();
+    }
+    answer.body = json::parse(text, nullptr, false);
+    if (answer.body.is_discarded())
+        return strange;
     return answer;
 }
 

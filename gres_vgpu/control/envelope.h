@@ -2,6 +2,8 @@
 // What is inside the credentials of a protected call:
 //   question  {"to": "SERVER METHOD /path", "nonce": 32 hex digits, "body": {...}}
 //   answer    {"nonce": the question's, "status": HTTP status, "body": {...}}, restricted to the asker's uid
+// Munge takes 1 MiB at most. The body of a longer answer is cut into several credentials, one a line:
+//             {"nonce", "status", "part": from 0 on, "parts": how many, "text": a piece of the body's JSON}
 // "to" keeps a credential from being played to another server or route; the nonce binds the answer to its
 // question.
 #pragma once

@@ -210,6 +210,8 @@ Result<SlurmJob> slurm_job(const Config& config, std::uint32_t id) {
                              "JobID:20,SubmitTime:24,RestartCnt:12,UserID:12,GroupID:12,UserName:64,tres-per-"
                              "node:512,NodeList:4096"},
                             squeue_timeout);
+    if (!text && text.error().message.find("Invalid job id") != std::string::npos)
+        return Error{ErrorKind::refused, "Slurm knows no job " + std::to_string(id)};
     if (!text)
         return text.error();
     for (const auto& row : table(*text)) {

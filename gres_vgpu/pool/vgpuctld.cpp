@@ -2,12 +2,13 @@
 // vgpuctld: the pool's daemon, beside slurmctld. See vgpuctld(8).
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
@@ -58,7 +59,55 @@ private:
     std::string path_;
 };
 
-int serve(const Config& config, bool foreground) {
+/// In the background, and the process that was started ends when that is ready (0) or has failed (1).
+class Background {
+public:
+    explicit Background(bool foreground) {
+        if (foreground)
+            return;
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0)
+            throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+        const pid_t pid = fork();
+        if (pid < 0)
+            throw std::runtime_error(std::string("cannot go to the background: ") + std::strerror(errno));
+        if (pid > 0) {
+            close(ends[1]);
+            char byte = 0;
+            ssize_t got = 0;
+            do
+                got = read(ends[0], &byte, 1);
+            while (got < 0 && errno == EINTR);
+            _exit(got == 1 ? 0 : 1);
+        }
+        close(ends[0]);
+        ready_ = ends[1];
+        setsid();
+        if (chdir("/") != 0) // keep no file system busy
+            throw std::runtime_error(std::string("chdir /: ") + std::strerror(errno));
+    }
+    Background(const Background&) = delete;
+    Background& operator=(const Background&) = delete;
+
+    void ready() {
+        if (ready_ < 0)
+            return;
+        const int null = open("/dev/null", O_RDWR);
+        for (int fd : {0, 1, 2})
+            dup2(null, fd);
+        if (null > 2)
+            close(null);
+        const char byte = 1;
+        if (write(ready_, &byte, 1) == 1)
+            close(ready_);
+        ready_ = -1;
+    }
+
+private:
+    int ready_ = -1;
+};
+
+int serve(const Config& config, bool foreground, Background& background) {
     // Before any thread: all of them inherit the mask, and sigwait below is the one place that takes these.
     sigset_t signals;
     sigemptyset(&signals);
@@ -73,7 +122,6 @@ int serve(const Config& config, bool foreground) {
         if (std::find(admins.begin(), admins.end(), geteuid()) == admins.end())
             throw std::runtime_error("vgpuctld must run as root or as SlurmUser (" + config.slurm_user +
                                      "): nobody trusts the answers of uid " + std::to_string(geteuid()));
-        PidFile pid_file(config.run_dir);
         std::atomic<bool> stop{false};
         pool::Service service(
             config, [&] { return pool::live_jobs(config, &stop); },
@@ -90,7 +138,10 @@ int serve(const Config& config, bool foreground) {
         control::Server server(std::move(options));
         service.add_routes(server);
         server.start();
+        // The port is ours, so no other vgpuctld uses the file.
+        PidFile pid_file(config.run_dir);
         service.start();
+        background.ready();
         log->info("vgpuctld {} listens on port {}, {} GPU nodes in {}", PACKAGE_VERSION, server.port(),
                   config.nodes.size(), config.path);
         int signal = 0;
@@ -134,9 +185,11 @@ int main(int argc, char** argv) {
         std::cerr << "vgpuctld: " << error.what() << '\n';
         return 2;
     }
-    if (!foreground && daemon(0, 1) != 0) { // standard error stays open for a failing start
-        std::cerr << "vgpuctld: cannot go to the background: " << std::strerror(errno) << '\n';
+    try {
+        Background background(foreground);
+        return serve(config.on(config.controller_host), foreground, background);
+    } catch (const std::exception& error) {
+        std::cerr << "vgpuctld: " << error.what() << '\n';
         return 1;
     }
-    return serve(config, foreground);
 }

@@ -54,6 +54,9 @@ public:
         });
         server_->protect("POST", "/v1/broken", Server::Access::admins,
                          [](const Peer&, const json&) -> json { throw std::runtime_error("it broke"); });
+        server_->protect("GET", "/v1/large", Server::Access::everyone, [](const Peer&, const json&) {
+            return json{{"text", std::string(1500000, '"') + "\u00e9"}};
+        });
         server_->plain("POST", "/v1/double", [](const Peer&, const json& body) {
             return json{{"twice", 2 * body.at("n").get<int>()}};
         });
@@ -132,6 +135,21 @@ BOOST_AUTO_TEST_CASE(replayed) {
     BOOST_TEST(again.error().message == "munge: this credential was used before (replayed)");
 }
 
+BOOST_AUTO_TEST_CASE(pieces_of_two_answers) {
+    auto pieces = [](const std::string& nonce) {
+        auto sealed =
+            seal_answer({nonce, 200, json{{"a", std::string(300000, 'x')}}, 0}, munge_socket(), getuid());
+        BOOST_REQUIRE(sealed.ok());
+        auto cut = sealed->find('\n');
+        BOOST_REQUIRE(cut != std::string::npos);
+        return std::pair(sealed->substr(0, cut), sealed->substr(cut + 1));
+    };
+    auto a = pieces("a"), b = pieces("b"), c = pieces("c");
+    BOOST_TEST(!open_answer(a.first + "\n" + b.second, munge_socket()).ok());
+    BOOST_TEST(!open_answer(c.second + "\n" + c.first, munge_socket()).ok());
+    BOOST_TEST(!open_answer(b.first, munge_socket()).ok());
+}
+
 BOOST_AUTO_TEST_CASE(for_another_uid) {
     auto credential = munge_encode("x", munge_socket(), getuid() + 1);
     BOOST_REQUIRE(credential.ok());
@@ -189,6 +207,13 @@ BOOST_AUTO_TEST_CASE(protected_call) {
     BOOST_REQUIRE(status.ok());
     BOOST_TEST(status->node == "g1");
     BOOST_TEST(fixture.log().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_longer_than_munge_takes) {
+    Fixture fixture;
+    auto answer = fixture.client().call("GET", "/v1/large", json::object());
+    BOOST_REQUIRE_MESSAGE(answer.ok(), (answer.ok() ? std::string() : answer.error().message));
+    BOOST_TEST(((*answer)["text"].get<std::string>() == std::string(1500000, '"') + "\u00e9"));
 }
 
 BOOST_AUTO_TEST_CASE(statuses_become_kinds) {

@@ -10,6 +10,7 @@ pids=()
 failed=0
 
 finish() {
+    [[ ! -e $dir/run/vgpuctld.pid ]] || kill "$(cat "$dir/run/vgpuctld.pid")" 2>/dev/null
     for pid in "${pids[@]}"; do
         kill "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null
@@ -86,6 +87,7 @@ expect 0 "vgpuctld " $vgpuctld --version
 expect 2 "cannot be read" $vgpuctld --config /nonexistent
 expect 2 "not expected" $vgpuctld --colour
 expect 1 "another one running" $vgpuctld --foreground
+expect 1 "another one running" $vgpuctld
 
 # reserve as PrologSlurmctld calls it: what squeue says decides.
 squeue() {
@@ -107,6 +109,14 @@ wait "$daemon" || complain "vgpuctld ended with $?"
 [[ ! -e $dir/run/vgpuctld.pid ]] || complain "the pid file is left behind"
 expect 3 "does not answer: Connection refused; is it running?" $vgpuctl ping
 expect 3 "does not answer" $vgpuctl release --job 42 --wait 0
+
+# In the background it is ready when the command ends.
+expect 0 "" $vgpuctld
+expect 0 "is up for" $vgpuctl ping
+background=$(cat "$dir/run/vgpuctld.pid")
+kill "$background"
+for _ in $(seq 1000); do kill -0 "$background" 2>/dev/null || break; sleep 0.02; done
+expect 3 "does not answer" $vgpuctl ping
 
 kill "${pids[0]}"
 wait "${pids[0]}" 2>/dev/null

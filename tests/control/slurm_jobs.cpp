@@ -96,6 +96,10 @@ BOOST_AUTO_TEST_CASE(one_job) {
     BOOST_REQUIRE(!none.ok());
     BOOST_CHECK(none.error().kind == ErrorKind::refused);
     BOOST_TEST(none.error().message == "Slurm knows no job 99");
+    none = slurm_job(Squeue("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1").config, 98);
+    BOOST_REQUIRE(!none.ok());
+    BOOST_CHECK(none.error().kind == ErrorKind::refused);
+    BOOST_TEST(none.error().message == "Slurm knows no job 98");
 }
 
 BOOST_AUTO_TEST_CASE(gres_lists) {
