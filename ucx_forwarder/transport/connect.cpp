@@ -44,7 +44,7 @@ std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t po
     params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
                         UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-    params.sockaddr = peer.ucs();
+    params.sockaddr = ucs_address(peer);
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler.cb = Link::on_endpoint_error;
     params.err_handler.arg = link.get();

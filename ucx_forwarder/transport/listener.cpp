@@ -60,7 +60,7 @@ UcxListener::UcxListener(const std::string& address, const Options& options) : o
     link_ = std::make_unique<Link>(options, devices_for(local, options));
     ucp_listener_params_t params{};
     params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
-    params.sockaddr = local.ucs();
+    params.sockaddr = ucs_address(local);
     params.conn_handler.cb = on_request;
     params.conn_handler.arg = this;
     if (ucs_status_t status = ucp_listener_create(link_->worker(), &params, &listener_); status != UCS_OK)

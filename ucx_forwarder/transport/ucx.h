@@ -3,9 +3,9 @@
 // endpoint.
 #pragma once
 
+#include "ucx_forwarder/transport/address.h"
 #include "ucx_forwarder/transport/connection.h"
 
-#include <netinet/in.h>
 #include <string>
 #include <ucp/api/ucp.h>
 
@@ -32,20 +32,9 @@ private:
     int event_fd_ = -1;
 };
 
-/// An IPv4 or IPv6 address with a port.
-struct SocketAddress {
-    sockaddr_storage storage{};
-    socklen_t size = 0;
-    ucs_sock_addr_t ucs() const { return {reinterpret_cast<const sockaddr*>(&storage), size}; }
-    std::string text() const; ///< "10.0.0.3:4711"
-};
-
-/// Throws TransportError when the name is unknown.
-SocketAddress resolve(const std::string& host, std::uint16_t port);
-
-/// The local address from which the kernel would reach that peer. Throws TransportError when there is no
-/// route.
-SocketAddress local_address_towards(const SocketAddress& peer);
+inline ucs_sock_addr_t ucs_address(const SocketAddress& address) {
+    return {reinterpret_cast<const sockaddr*>(&address.storage), address.size};
+}
 
 /// What UCX_NET_DEVICES shall be for traffic from this local address: the interface that has it and, unless
 /// the transport excludes them, the machine's active RDMA ports. "all" for the wildcard address.

@@ -32,7 +32,7 @@ struct Page {
     std::uint32_t vgpus;
     std::atomic<std::int32_t> slots_ever; ///< slots from here on were never used
     pthread_mutex_t mutex;
-    std::array<std::uint64_t, LeaseMemory::max_vgpus> limits;
+    std::array<Counter, LeaseMemory::max_vgpus> limits;
     std::array<std::array<Counter, LeaseMemory::max_vgpus>, LeaseMemory::max_sessions> held;
 };
 
@@ -122,6 +122,11 @@ public:
     }
 
     std::uint64_t used(int vgpu, int slot) const override { return counter(vgpu, slot).load(); }
+
+    void set_limit(int vgpu, std::uint64_t bytes) override {
+        check(vgpu);
+        page_->limits[static_cast<std::size_t>(vgpu)] = bytes;
+    }
 
     int open_slot() override {
         for (int slot = 0; slot < max_sessions; ++slot) {

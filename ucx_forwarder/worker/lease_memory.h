@@ -27,6 +27,8 @@ public:
     virtual std::uint64_t limit(int vgpu) const = 0;
     virtual std::uint64_t used(int vgpu) const = 0;           ///< by all sessions of the lease
     virtual std::uint64_t used(int vgpu, int slot) const = 0; ///< by one session
+    /// vgpud: another limit. What is held beyond a lower one stays, nothing more is given.
+    virtual void set_limit(int vgpu, std::uint64_t bytes) = 0;
     /// vgpud: a free slot for a new session (-1: none), and the return of all that a dead session held.
     virtual int open_slot() = 0;
     virtual void close_slot(int slot) = 0;
