@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/transport/pair.h"
 
+#include "tests/transport/echo.h"
+
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -78,25 +79,6 @@ Server start_server(const transport::Options& options,
 std::unique_ptr<transport::Connection> connect_to(const Server& server, const transport::Options& options) {
     return transport::connect("127.0.0.1", server.port, test_key(), options, 30s);
 }
-
-namespace {
-
-class Echo : public transport::Receiver {
-public:
-    explicit Echo(transport::Connection& connection) : connection_(connection) {}
-    std::span<std::byte> body_buffer(std::span<const std::byte>, std::size_t) override { return {}; }
-    void message(std::span<const std::byte> head, std::span<std::byte> body) override {
-        connection_.send(head, body, transport::Body::copy);
-    }
-    void lost(const std::string&) override { lost_ = true; }
-    bool is_lost() const { return lost_; }
-
-private:
-    transport::Connection& connection_;
-    std::atomic<bool> lost_{false};
-};
-
-} // namespace
 
 int echo(std::unique_ptr<transport::Connection> connection) {
     Echo receiver(*connection);

@@ -11,7 +11,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <random>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -32,6 +35,17 @@ transport::Options options_for(const std::string& name) {
     options.transport = name;
     options.peer_timeout = 20s; // the machine may be busy
     return options;
+}
+
+/// Of this process, sockets without close-on-exec.
+int inheritable_sockets() {
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) {
+        struct stat status {};
+        if (fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            ++count;
+    }
+    return count;
 }
 
 } // namespace
@@ -318,4 +332,54 @@ BOOST_AUTO_TEST_CASE(nothing_happens_in_a_forked_child) {
     BOOST_TEST(status == 0);
     send_pattern(*connection, 0, 10, Body::copy);
     BOOST_TEST(connection->wait_until([&] { return checker.received() == 1; }));
+}
+
+BOOST_AUTO_TEST_CASE(the_programs_signal_handlers_stay_its_own) {
+    const auto options = options_for("tcp");
+    const auto server = start_server(options, echo);
+    auto connection = connect_to(server, options);
+    for (int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
+        struct sigaction found {};
+        sigaction(number, nullptr, &found);
+        // Boost.Test has its own for these; UCX's would be in libucs.
+        Dl_info where{};
+        if (found.sa_handler != SIG_DFL && found.sa_handler != SIG_IGN)
+            BOOST_TEST((dladdr(reinterpret_cast<void*>(found.sa_sigaction), &where) == 0 ||
+                        std::string(where.dli_fname).find("libucs") == std::string::npos));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_is_started_inherits_no_connection) {
+    const auto options = options_for("tcp");
+    const auto server = start_server(options, echo);
+    const auto before = inheritable_sockets();
+    auto connection = connect_to(server, options);
+    Checker checker;
+    connection->start(checker);
+    send_pattern(*connection, 0, 10, Body::copy);
+    BOOST_TEST(connection->wait_until([&] { return checker.received() == 1; }));
+    BOOST_TEST(inheritable_sockets() == before);
+}
+
+BOOST_DATA_TEST_CASE(exit_with_a_connection_that_nobody_closes, data::make(transports), name) {
+    const auto options = options_for(name);
+    auto server = start_server(options, [](std::unique_ptr<transport::Connection> connection) {
+        Checker checker;
+        connection->start(checker);
+        static_cast<void>(connection->wait_until([] { return false; }));
+        return checker.received() == 20 && checker.why() == "the peer closed the connection" ? 0 : 1;
+    });
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        auto& leaked = *connect_to(server, options).release();
+        leaked.start(*new Checker);
+        for (std::uint64_t i = 0; i < 20; ++i)
+            send_pattern(leaked, i, i % 10 == 9 ? 300000 : 100, Body::copy);
+        std::exit(0);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    BOOST_TEST(status == 0);
+    BOOST_TEST(server.process.wait() == 0);
 }

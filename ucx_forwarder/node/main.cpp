@@ -64,10 +64,10 @@ int run(const Options& options) {
 
     Daemon daemon(options.foreground);
     const PidFile pid_file(config.run_dir + "/vgpud-" + name + ".pid");
-    if (!options.foreground)
-        spdlog::set_default_logger(spdlog::syslog_logger_mt("vgpud", "vgpud", LOG_PID, LOG_DAEMON));
-    spdlog::set_level(spdlog::level::from_str(config.log_level));
-    Node node(config, *settings, find_gpus(config, *settings));
+    if (!options.foreground) // standard error until ready(), so that a start that fails is heard
+        spdlog::default_logger()->sinks().push_back(
+            std::make_shared<spdlog::sinks::syslog_sink_mt>("vgpud", LOG_PID, LOG_DAEMON, false));
+    Node node(config, *settings, find_gpus(config, *settings), !options.foreground);
     const Service service(config, *settings, node);
     daemon.ready();
     spdlog::info("vgpud {} owns the GPUs of {}; port {}", PACKAGE_VERSION, name, config.node_port);

@@ -40,8 +40,8 @@ std::string printable(std::string text) {
 
 } // namespace
 
-Node::Node(const Config& config, const NodeConfig& settings, std::vector<control::Gpu> gpus)
-    : config_(config), settings_(settings), gpus_(std::move(gpus)),
+Node::Node(const Config& config, const NodeConfig& settings, std::vector<control::Gpu> gpus, bool to_syslog)
+    : config_(config), settings_(settings), gpus_(std::move(gpus)), to_syslog_(to_syslog),
       store_(config.state_dir + "/vgpud-" + settings.name + ".db"), sessions_([this] { changed(); }) {
     for (const auto& lease : store_.leases())
         leases_.emplace(lease.id, hold(lease));
@@ -223,6 +223,7 @@ SessionPlan Node::plan(const control::Claim& claim, const OpenRequest& request) 
     plan.job.options.peer_timeout = 0ms;
     plan.job.options.heartbeat = std::min<std::chrono::milliseconds>(1000ms, config_.peer_timeout / 4);
     plan.job.log_level = config_.log_level;
+    plan.job.to_syslog = to_syslog_;
     return plan;
 }
 

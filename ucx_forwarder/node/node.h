@@ -22,7 +22,9 @@ namespace vgpu::node {
 class Node {
 public:
     /// Reads the leases of an earlier vgpud. Throws std::runtime_error.
-    Node(const Config& config, const NodeConfig& settings, std::vector<control::Gpu> gpus);
+    /// `to_syslog`: the workers log there instead of to standard error.
+    Node(const Config& config, const NodeConfig& settings, std::vector<control::Gpu> gpus,
+         bool to_syslog = false);
 
     void put_lease(const control::Lease& lease);
     void remove_lease(const std::string& id);
@@ -65,6 +67,7 @@ private:
     const Config config_;
     const NodeConfig settings_;
     const std::vector<control::Gpu> gpus_;
+    const bool to_syslog_;
     const transport::Challenges challenges_;
 
     mutable std::mutex mutex_; ///< all below but sessions_

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx_forwarder/transport/hello.h"
+#include "ucx_forwarder/transport/inheritance.h"
 #include "ucx_forwarder/transport/link.h"
 
 namespace vgpu::transport {
@@ -35,6 +36,7 @@ std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t po
     const auto until = Link::Clock::now() + deadline;
     const SocketAddress peer = resolve(address, port);
     const std::string devices = devices_for(local_address_towards(peer), options);
+    const NewSockets sockets;
     auto link = std::make_unique<Link>(options, devices);
     link->name_peer(peer.text());
     Client client{{Handshake::Role::client, key}, *link, nullptr, {}, {}};
@@ -69,6 +71,7 @@ std::unique_ptr<Connection> connect(const std::string& address, std::uint16_t po
     }
     set_hello_handler(link->worker(), nullptr, nullptr);
     link->become_ready();
+    sockets.close_on_exec(peer);
     return link;
 }
 

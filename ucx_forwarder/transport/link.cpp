@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// How long UCX gets to give back buffers after the loss of the peer.
-constexpr auto settle_time = 500ms;
+constexpr auto settle_time = 300ms;
 /// Messages that follow the last one closer than this are batched.
 constexpr auto batching_gap = 10us;
 /// Receiving goes on beside a receiver that is busy with so large a body.
@@ -27,6 +27,11 @@ unsigned watch_forks() {
     static const int registered = pthread_atfork(nullptr, nullptr, [] { ++fork_generation; });
     (void)registered;
     return fork_generation.load();
+}
+
+std::unique_ptr<Ucx> start_ucx(const Options& options, const std::string& net_devices) {
+    const SignalsBlocked blocked; // for UCX's own thread
+    return std::make_unique<Ucx>(options, net_devices);
 }
 
 std::int64_t coarse_ms() {
@@ -43,7 +48,7 @@ Link::Descriptor::~Descriptor() {
 }
 
 Link::Link(const Options& options, const std::string& net_devices)
-    : options_(options), fork_generation_(watch_forks()), ucx_(std::make_unique<Ucx>(options, net_devices)) {
+    : options_(options), fork_generation_(watch_forks()), ucx_(start_ucx(options, net_devices)) {
     const struct {
         unsigned id;
         ucp_am_recv_callback_t callback;
@@ -73,12 +78,10 @@ Link::~Link() {
         static_cast<void>(helper_.release());
         return;
     }
+    strike_off();
     if (helper_ && !lost())
         close(1s);
-    stop_helper_ = true;
-    kick_helper();
-    if (helper_)
-        helper_->join();
+    stop_helper();
     receiver_ = nullptr;
     std::unique_lock lock(mutex_);
     lose_locked("closed");
@@ -161,12 +164,9 @@ void Link::start(Receiver& receiver) {
     receiver_ = &receiver;
     if (forked() || helper_)
         return;
-    // The program's signals are for the program's threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    enrol();
+    const SignalsBlocked blocked;
     helper_ = std::make_unique<std::thread>([this] { help(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// Called from inside UCX, hence with mutex_ held.

@@ -15,12 +15,29 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 namespace vgpu::transport {
+
+/// Threads that are started while one of these lives get none of the program's signals.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_;
+};
 
 class Link final : public Connection {
 public:
@@ -97,6 +114,12 @@ private:
     void kick_helper();
     void help();
     void beat(Clock::time_point now, Clock::time_point last, std::chrono::milliseconds tick);
+
+    // link_exit.cpp
+    void enrol();
+    void strike_off();
+    void at_exit();
+    void stop_helper();
 
     const Options options_;
     const unsigned fork_generation_;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iostream>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
@@ -43,6 +44,9 @@ std::array<std::byte, 32> key_from(const std::string& hex) {
 }
 
 void set_up_log(const SessionJob& job) {
+    if (job.to_syslog)
+        spdlog::set_default_logger(
+            spdlog::syslog_logger_mt("vgpu-worker-syslog", "vgpu-worker", LOG_PID, LOG_DAEMON));
     spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l vgpu-worker[%P]: session " +
                         std::to_string(job.job.session) + ": %v");
     spdlog::set_level(spdlog::level::from_str(job.log_level));

@@ -30,7 +30,8 @@ std::string to_line(const SessionJob& job) {
                 {"net_devices", job.options.net_devices},
                 {"heartbeat_ms", job.options.heartbeat.count()},
                 {"peer_timeout_ms", job.options.peer_timeout.count()},
-                {"log_level", job.log_level}}
+                {"log_level", job.log_level},
+                {"to_syslog", job.to_syslog}}
                .dump(-1, ' ', false, json::error_handler_t::replace) +
            "\n";
 }
@@ -56,6 +57,7 @@ SessionJob job_from_line(const std::string& line) {
         job.options.heartbeat = std::chrono::milliseconds(in.at("heartbeat_ms").get<long long>());
         job.options.peer_timeout = std::chrono::milliseconds(in.at("peer_timeout_ms").get<long long>());
         job.log_level = in.at("log_level");
+        job.to_syslog = in.at("to_syslog");
         return job;
     } catch (const json::exception& error) {
         throw std::runtime_error(std::string("vgpud's job is not understood (same version of both?): ") +

@@ -22,6 +22,7 @@ struct SessionJob {
     std::string key_hex; ///< that the client must know
     transport::Options options;
     std::string log_level = "info";
+    bool to_syslog = false; ///< else to standard error
 };
 
 struct Report {

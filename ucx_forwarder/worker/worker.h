@@ -38,7 +38,8 @@ struct WorkerJob {
     std::string client;                          ///< "c1:4711 saxpy"
     std::string cuda_library;                    ///< opened by dlopen
     std::map<std::string, std::string> cuda_env; ///< already in the environment when run_session begins
-    std::string image_cache; ///< directory of this user's module images, mode 0700 and owned by the user; "": none
+    std::string
+        image_cache; ///< directory of this user's module images, mode 0700 and owned by the user; "": none
     std::vector<WorkerVgpu> vgpus;
     LeaseMemory* memory = nullptr; ///< never null in run_session; outlives it
     Counters* counters = nullptr;  ///< likewise
