@@ -25,8 +25,8 @@ struct Extent {
 
 enum class Where { device, host, anywhere };
 
-// Throws Error (INVALID_VALUE) unless all of it is memory of that kind. Host memory that the driver does not
-// know is taken on trust, as hardware does.
+// Throws Error (INVALID_VALUE) unless all of it is memory of that kind. Whether host
+// memory that the driver does not know may be written is taken on trust.
 void check_side(const Side& side, const Extent& extent, Where where);
 
 // After both sides were checked. A copy that is not `async` is done when this returns; an async one from or

@@ -3,6 +3,7 @@
 // cuMemRange*.
 #include "contrib/softgpu/call.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace softgpu;
@@ -110,6 +111,17 @@ void require_managed(std::uint64_t address, std::size_t bytes) {
             address + bytes > address && address + bytes <= page_ceil(found->end()));
 }
 
+// Advice is taken and forgotten: the memory is everywhere.
+void get_range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute) {
+    require(data != nullptr && size != 0 && size % sizeof(int) == 0);
+    require(attribute >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
+            attribute <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION);
+    require(size == sizeof(int) || attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY);
+    const int value =
+        attribute == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : static_cast<int>(CU_DEVICE_INVALID);
+    std::fill_n(static_cast<int*>(data), size / sizeof(int), value);
+}
+
 CUresult prefetch(CUstream null_stream, CUdeviceptr pointer, std::size_t bytes, CUstream stream) {
     return context_call([&](Context& context) {
         (void)context.stream(stream, null_stream);
@@ -153,6 +165,23 @@ SOFTGPU_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t bytes, 
 SOFTGPU_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, std::size_t bytes, CUdevice,
                                              CUstream stream) {
     return prefetch(CU_STREAM_PER_THREAD, pointer, bytes, stream);
+}
+SOFTGPU_API CUresult cuMemRangeGetAttribute(void* data, std::size_t size, CUmem_range_attribute attribute,
+                                            CUdeviceptr pointer, std::size_t bytes) {
+    return call([&] {
+        require_managed(pointer, bytes);
+        get_range_attribute(data, size, attribute);
+    });
+}
+SOFTGPU_API CUresult cuMemRangeGetAttributes(void** data, std::size_t* sizes,
+                                             CUmem_range_attribute* attributes, std::size_t count,
+                                             CUdeviceptr pointer, std::size_t bytes) {
+    return call([&] {
+        require(data != nullptr && sizes != nullptr && attributes != nullptr && count != 0);
+        require_managed(pointer, bytes);
+        for (std::size_t i = 0; i < count; ++i)
+            get_range_attribute(data[i], sizes[i], attributes[i]);
+    });
 }
 SOFTGPU_API CUresult cuMemAdvise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise, CUdevice) {
     return call([&] { require_managed(pointer, bytes); });

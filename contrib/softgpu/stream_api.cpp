@@ -3,6 +3,9 @@
 #include "contrib/softgpu/call.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+#include <type_traits>
 #include <utility>
 
 using namespace softgpu;
@@ -167,6 +170,32 @@ CUresult write_value(CUstream null_stream, CUstream handle, CUdeviceptr address,
     });
 }
 
+template <class Word>
+bool holds(Word stored, Word value, unsigned comparison) {
+    switch (comparison) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+        return static_cast<std::make_signed_t<Word>>(stored - value) >= 0; // cyclic
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return stored == value;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (stored & value) != 0;
+    default:
+        return static_cast<Word>(~(stored | value)) != 0;
+    }
+}
+
+template <class Word>
+CUresult wait_value(CUstream null_stream, CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
+    if (flags > CU_STREAM_WAIT_VALUE_NOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return memory_operation(null_stream, handle, address, sizeof value, [=] {
+        // Whoever writes it tells nobody.
+        while (!holds(__atomic_load_n(reinterpret_cast<Word*>(address), __ATOMIC_SEQ_CST), value, flags))
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        return CUDA_SUCCESS;
+    });
+}
+
 } // namespace
 
 SOFTGPU_API CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
@@ -218,6 +247,12 @@ SOFTGPU_API_PTSZ(cuStreamWriteValue32_v2,
 SOFTGPU_API_PTSZ(cuStreamWriteValue64_v2,
                  (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags),
                  write_value<cuuint64_t>, stream, address, value, flags)
+SOFTGPU_API_PTSZ(cuStreamWaitValue32_v2,
+                 (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags),
+                 wait_value<cuuint32_t>, stream, address, value, flags)
+SOFTGPU_API_PTSZ(cuStreamWaitValue64_v2,
+                 (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags),
+                 wait_value<cuuint64_t>, stream, address, value, flags)
 #if CUDA_VERSION >= 12080
 SOFTGPU_API_PTSZ(cuStreamGetDevice, (CUstream stream, CUdevice* device), get_device, stream, device)
 #endif

@@ -188,6 +188,24 @@ BOOST_AUTO_TEST_CASE(callbacks_may_not_call_the_driver) {
     BOOST_CHECK_EQUAL(result, CUDA_ERROR_NOT_PERMITTED);
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_waits_for_a_value) {
+    CUdeviceptr pointer = 0;
+    REQUIRE_CU(CU(cuMemAlloc)(&pointer, 4096));
+    REQUIRE_CU(CU(cuMemsetD32)(pointer, 0, 1024));
+    const Stream one(CU_STREAM_NON_BLOCKING);
+    const Stream two(CU_STREAM_NON_BLOCKING);
+    std::atomic<int> counter = 0;
+    REQUIRE_CU(CU(cuStreamWaitValue32)(one.handle, pointer, 7, CU_STREAM_WAIT_VALUE_GEQ));
+    REQUIRE_CU(CU(cuLaunchHostFunc)(one.handle, count, &counter));
+    CHECK_CU(CU(cuStreamQuery)(one.handle), CUDA_ERROR_NOT_READY);
+    REQUIRE_CU(CU(cuStreamWriteValue32)(two.handle, pointer, 8, CU_STREAM_WRITE_VALUE_DEFAULT));
+    REQUIRE_CU(CU(cuStreamSynchronize)(one.handle));
+    BOOST_CHECK_EQUAL(counter, 1);
+    CHECK_CU(CU(cuStreamWaitValue32)(one.handle, pointer + 2, 7, CU_STREAM_WAIT_VALUE_EQ),
+             CUDA_ERROR_INVALID_VALUE);
+    REQUIRE_CU(CU(cuMemFree)(pointer));
+}
+
 BOOST_AUTO_TEST_CASE(properties_and_stale_handles) {
     CUstream stream = nullptr;
     REQUIRE_CU(CU(cuStreamCreateWithPriority)(&stream, CU_STREAM_NON_BLOCKING, -100));
