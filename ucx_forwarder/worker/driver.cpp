@@ -35,8 +35,9 @@ Driver::Driver(const std::string& library) : library_(dlopen(library.c_str(), RT
             (error != nullptr ? error : "no reason given") +
             "); check CudaLibrary in vgpu.conf and that the driver is installed on the GPU node");
     }
-#define VGPU_DRIVER_FIND(name) find(library_.get(), #name, this->name);
+#define VGPU_DRIVER_FIND(name, ...) find(library_.get(), #name, this->name);
     VGPU_DRIVER_FUNCTIONS(VGPU_DRIVER_FIND)
+    VGPU_DRIVER_NEWER_FUNCTIONS(VGPU_DRIVER_FIND)
 #undef VGPU_DRIVER_FIND
     for (std::size_t i = 0; i < calls_.size(); ++i) {
         calls_[i] = dlsym(library_.get(), std::string(protocol::call_table[i].name).c_str());

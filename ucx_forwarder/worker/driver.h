@@ -59,11 +59,7 @@ struct DriverError : std::runtime_error {
     F(cuMemcpy3DAsync_v2)                                                                                    \
     F(cuModuleLoadDataEx)                                                                                    \
     F(cuModuleUnload)                                                                                        \
-    F(cuModuleGetFunctionCount)                                                                              \
-    F(cuModuleEnumerateFunctions)                                                                            \
-    F(cuFuncGetName)                                                                                         \
     F(cuFuncGetAttribute)                                                                                    \
-    F(cuFuncGetParamInfo)                                                                                    \
     F(cuLinkCreate_v2)                                                                                       \
     F(cuLinkAddData_v2)                                                                                      \
     F(cuLinkComplete)                                                                                        \
@@ -82,6 +78,14 @@ struct DriverError : std::runtime_error {
     F(cuEventQuery)                                                                                          \
     F(cuEventSynchronize)
 
+// The same for functions that came with CUDA 12.3 and 12.4: the headers of an older toolkit do not declare
+// them.
+#define VGPU_DRIVER_NEWER_FUNCTIONS(F)                                                                       \
+    F(cuModuleGetFunctionCount, unsigned*, CUmodule)                                                         \
+    F(cuModuleEnumerateFunctions, CUfunction*, unsigned, CUmodule)                                           \
+    F(cuFuncGetName, const char**, CUfunction)                                                               \
+    F(cuFuncGetParamInfo, CUfunction, std::size_t, std::size_t*, std::size_t*)
+
 class Driver {
 public:
     /// Opens the library and calls cuInit. Throws DriverError.
@@ -96,6 +100,9 @@ public:
     // A function that this driver lacks answers CUDA_ERROR_NOT_SUPPORTED.
 #define VGPU_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
     VGPU_DRIVER_FUNCTIONS(VGPU_DRIVER_MEMBER)
+#undef VGPU_DRIVER_MEMBER
+#define VGPU_DRIVER_MEMBER(name, ...) CUresult(CUDAAPI* name)(__VA_ARGS__) = nullptr;
+    VGPU_DRIVER_NEWER_FUNCTIONS(VGPU_DRIVER_MEMBER)
 #undef VGPU_DRIVER_MEMBER
 
 private:

@@ -84,8 +84,10 @@ CUresult Executor::special<Call::cuLaunchKernelEx>(const Record& record,
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
         case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+#if CUDA_VERSION >= 12000
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+#endif
             break;
         default:
             return CUDA_ERROR_NOT_SUPPORTED; // its value may hold a handle or a pointer of the client's
