@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/client/worker_process.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <unistd.h>
@@ -15,8 +16,8 @@ std::string cuda_library() {
 }
 
 WorkerProcess::WorkerProcess(const WorkerSettings& settings)
-    : options_(settings.options), memory_(worker::LeaseMemory::create(settings.memory)),
-      slot_(memory_->open_slot()),
+    : options_((std::fflush(stdout), settings.options)), // or the child would print what is buffered again
+      memory_(worker::LeaseMemory::create(settings.memory)), slot_(memory_->open_slot()),
       server_(start_server(options_, [&](std::unique_ptr<transport::Connection> connection) {
           const auto memory = worker::LeaseMemory::attach(::dup(memory_->fd()), slot_);
           worker::Counters counters;
