@@ -5,6 +5,7 @@
 #include "contrib/softgpu/error.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace softgpu {
@@ -206,6 +207,24 @@ ptx::DeviceHeap* Context::heap() {
     return heap_.get();
 }
 
+std::uint64_t Context::grid_workspace() {
+    constexpr std::size_t kBytes = 64;
+    const std::lock_guard guard(state_);
+    if (grid_workspace_ == 0) {
+        Allocation wanted;
+        wanted.size = kBytes;
+        wanted.device = device_.index();
+        wanted.context = id_;
+        try {
+            grid_workspace_ = Driver::get().memory().allocate(wanted);
+        } catch (const Error&) {
+            return 0; // grid.sync traps
+        }
+        std::memset(reinterpret_cast<void*>(grid_workspace_), 0, kBytes);
+    }
+    return grid_workspace_;
+}
+
 void Context::clear() {
     auto& driver = Driver::get();
     (void)synchronize();
@@ -225,6 +244,7 @@ void Context::clear() {
     }
     const std::lock_guard guard(state_);
     heap_ = nullptr;
+    grid_workspace_ = 0;
     limits_.clear();
     peers_.clear();
     driver.memory().remove_context(id_);

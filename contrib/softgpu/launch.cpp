@@ -138,6 +138,7 @@ CUresult run(const Function& function, const LaunchShape& shape, const Parameter
         Output errors(STDERR_FILENO);
         ptx::LaunchOptions options;
         options.cooperative = shape.cooperative;
+        options.grid_workspace = shape.cooperative ? context.grid_workspace() : 0;
         options.print = [&](std::string_view text) { output.add(text); };
         options.print_error = [&](std::string_view text) { errors.add(text); };
         options.heap = function.module().uses_heap() ? context.heap() : nullptr;

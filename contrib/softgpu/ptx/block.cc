@@ -111,6 +111,8 @@ void Block::start_warp(Warp& w, std::uint32_t index, unsigned cpu) {
     fill(kDynamicSmem, l.dynamic_begin);
     fill(kDynamicSmemSize, l.dynamic_shared);
     fill(kTotalSmemSize, l.static_shared + l.dynamic_shared);
+    fill(kEnvreg1, static_cast<std::uint32_t>(l.options->grid_workspace >> 32));
+    fill(kEnvreg2, static_cast<std::uint32_t>(l.options->grid_workspace));
     fill(kZero, 0);
     fill(kOne, 1);
     fill(kWarpSize, kLanes);

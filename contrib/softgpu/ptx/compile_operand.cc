@@ -37,6 +37,8 @@ const std::unordered_map<std::string_view, Special> kSpecialNames{
     {"%reserved_smem_offset_begin", kZero},
     {"%reserved_smem_offset_end", kZero},
     {"%reserved_smem_offset_cap", kZero},
+    {"%envreg1", kEnvreg1},
+    {"%envreg2", kEnvreg2},
     {"%tid.w", kZero},
     {"%ntid.w", kZero},
     {"%ctaid.w", kZero},

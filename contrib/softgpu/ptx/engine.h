@@ -161,6 +161,8 @@ struct LaunchOptions {
     std::function<void(std::string_view)> print_error; // default: stderr
     const std::atomic<bool>* stop = nullptr;     // set to true: the launch ends soon with Status::stopped
     DeviceHeap* heap = nullptr;                  // nullptr: malloc in kernels gives NULL
+    // %envreg1 (high half) and %envreg2: where the barrier of grid.sync is kept, as cooperative_groups asks for.
+    std::uint64_t grid_workspace = 0;
     std::uint32_t sm_count = 16;                 // %nsmid
     std::uint64_t stack_bytes = 1024;            // cudaLimitStackSize, per thread
     std::uint32_t max_shared_bytes = 0xffffffff; // static + dynamic, more is Status::invalid_launch

@@ -78,6 +78,8 @@ enum Special : std::uint8_t {
     kDynamicSmem,
     kDynamicSmemSize,
     kTotalSmemSize,
+    kEnvreg1,
+    kEnvreg2,
     kZero,
     kOne,
     kWarpSize,
