@@ -45,7 +45,7 @@ std::vector<Place> place(const std::vector<FreeGpu>& gpus, const Shape& shape, s
     if (places.size() == shape.devices)
         return places;
 
-    std::string asked = std::to_string(shape.shares) + " shares";
+    std::string asked = share_count(shape.shares);
     if (memory_mib != 0)
         asked += " with " + std::to_string(memory_mib) + " MiB";
     if (gpus.empty())

@@ -25,21 +25,25 @@ Shape divide_shares(unsigned shares, unsigned devices, unsigned shares_per_gpu) 
         if (n <= whole)
             return {1, shares};
         if (n % whole != 0)
-            throw ShareError(number(n) + " shares cannot be divided: a GPU has " + number(whole) +
+            throw ShareError(share_count(n) + " cannot be divided: a GPU has " + number(whole) +
                              " shares, and more than one GPU is had in whole GPUs only; ask " +
                              either(n / whole * whole, (n / whole + 1) * whole) +
                              ", or say over how many with --vgpu-devices");
         return {static_cast<unsigned>(n / whole), shares_per_gpu};
     }
     if (n > k * whole)
-        throw ShareError(number(n) + " shares do not fit on " + number(k) +
-                         (k == 1 ? " device" : " devices") + (k == 1 ? ", which has " : ", which have ") +
-                         number(whole) + (k == 1 ? "" : " each") + ": ask at most " + number(k * whole) +
+        throw ShareError(share_count(n) + " do not fit on " + number(k) + (k == 1 ? " device" : " devices") +
+                         (k == 1 ? ", which has " : ", which have ") + number(whole) +
+                         (k == 1 ? "" : " each") + ": ask at most " + number(k * whole) +
                          " shares, or --vgpu-devices=" + number((n + whole - 1) / whole) + " or more");
     if (n % k != 0)
-        throw ShareError(number(n) + " shares cannot be divided evenly over " + number(k) + " devices: ask " +
+        throw ShareError(share_count(n) + " cannot be divided evenly over " + number(k) + " devices: ask " +
                          either(n / k * k, (n / k + 1) * k));
     return {devices, static_cast<unsigned>(n / k)};
+}
+
+std::string share_count(std::uint64_t shares) {
+    return number(shares) + (shares == 1 ? " share" : " shares");
 }
 
 std::uint64_t proportional_mib(unsigned shares, unsigned shares_per_gpu, std::uint64_t gpu_mib) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace vgpu {
 
@@ -25,5 +26,8 @@ Shape divide_shares(unsigned shares, unsigned devices, unsigned shares_per_gpu);
 
 /// The memory that goes with `shares` of a GPU of `gpu_mib`: in proportion, rounded down, at least 1.
 std::uint64_t proportional_mib(unsigned shares, unsigned shares_per_gpu, std::uint64_t gpu_mib);
+
+/// "1 share", "25 shares"
+std::string share_count(std::uint64_t shares);
 
 } // namespace vgpu

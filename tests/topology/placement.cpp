@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(refused_with_the_nearest_that_can) {
                "130 shares cannot be divided: a GPU has 100 shares, and more than one GPU is had in "
                "whole GPUs only; ask 100 or 200, or say over how many with --vgpu-devices");
     BOOST_TEST(refusal(25, 2) == "25 shares cannot be divided evenly over 2 devices: ask 24 or 26");
-    BOOST_TEST(refusal(1, 2) == "1 shares cannot be divided evenly over 2 devices: ask 2");
+    BOOST_TEST(refusal(1, 2) == "1 share cannot be divided evenly over 2 devices: ask 2");
     BOOST_TEST(refusal(150, 1) ==
                "150 shares do not fit on 1 device, which has 100: ask at most 100 shares, or "
                "--vgpu-devices=2 or more");
