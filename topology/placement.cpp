@@ -59,4 +59,24 @@ std::vector<Place> place(const std::vector<FreeGpu>& gpus, const Shape& shape, s
                  " that free at the moment (of " + std::to_string(gpus.size()) + " in the pool)");
 }
 
+std::string never_fits(const std::vector<FreeGpu>& gpus, const Shape& shape, std::uint64_t memory_mib) {
+    if (gpus.size() < shape.devices)
+        return std::to_string(shape.devices) + " vGPUs need as many GPUs, and the pool has " +
+               std::to_string(gpus.size()) + ": ask fewer";
+    std::uint64_t largest = 0;
+    std::size_t enough = 0;
+    for (const auto& gpu : gpus) {
+        largest = std::max(largest, gpu.total_mib);
+        enough += gpu.total_mib >= memory_mib;
+    }
+    if (enough >= shape.devices)
+        return "";
+    if (enough == 0)
+        return std::to_string(memory_mib) + " MiB are more than any GPU of the pool has: ask at most " +
+               std::to_string(largest) + "M";
+    return std::to_string(memory_mib) + " MiB on each of " + std::to_string(shape.devices) +
+           " GPUs asked, and only " + std::to_string(enough) + " of the pool " +
+           (enough == 1 ? "has" : "have") + " so much: ask less memory or fewer devices";
+}
+
 } // namespace vgpu

@@ -38,4 +38,7 @@ struct NoRoom : std::runtime_error {
 std::vector<Place> place(const std::vector<FreeGpu>& gpus, const Shape& shape, std::uint64_t memory_mib,
                          unsigned shares_per_gpu);
 
+/// Why these GPUs, all of them free, could not hold the request either: one sentence, or "" if they could.
+std::string never_fits(const std::vector<FreeGpu>& gpus, const Shape& shape, std::uint64_t memory_mib);
+
 } // namespace vgpu

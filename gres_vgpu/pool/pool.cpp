@@ -158,6 +158,14 @@ std::vector<FreeGpu> Pool::free_gpus(Clock::time_point now, const std::set<std::
     return out;
 }
 
+std::vector<FreeGpu> Pool::whole_gpus() const {
+    std::vector<FreeGpu> out;
+    for (const auto& name : order_)
+        for (const auto& gpu : nodes_.at(name).status.gpus)
+            out.push_back({name, gpu.index, config_.shares_per_gpu, gpu.memory_mib, gpu.memory_mib});
+    return out;
+}
+
 Lease Pool::make_lease(const Request& request, const std::vector<FreeGpu>& gpus,
                        const std::vector<Place>& places) const {
     Lease lease;

@@ -71,6 +71,8 @@ public:
     /// out; `as_if_gone`: a lease to count as released.
     std::vector<FreeGpu> free_gpus(Clock::time_point now, const std::set<std::string>& without = {},
                                    const std::string& as_if_gone = "") const;
+    /// GPUs of all nodes that have ever reported, as if nobody held anything.
+    std::vector<FreeGpu> whole_gpus() const;
     /// A lease on these places, with a fresh id; not added.
     control::Lease make_lease(const control::Request& request, const std::vector<FreeGpu>& gpus,
                               const std::vector<Place>& places) const;

@@ -140,6 +140,10 @@ control::Lease Service::new_lease(const Request& request, const std::string& as_
                 lease = pool_.make_lease(request, gpus,
                                          place(gpus, shape, request.memory_mib, config_.shares_per_gpu));
             } catch (const NoRoom& error) {
+                if (pool_.unknown_nodes().empty())
+                    if (auto never = never_fits(pool_.whole_gpus(), shape, request.memory_mib);
+                        !never.empty())
+                        throw HttpError(400, never);
                 throw HttpError(409, error.what() + (cause.empty() ? "" : " (" + cause + ")"));
             }
             pool_.put(lease, Clock::now()); // holds the room while the vgpuds write it down
@@ -355,9 +359,12 @@ control::Lease Service::enlarge(const Lease& lease, const Request& request) {
     {
         std::lock_guard lock(mutex_);
         const auto gpus = pool_.free_gpus(Clock::now(), {}, lease.id);
+        const auto shape = divide_shares(wanted.shares, wanted.devices, config_.shares_per_gpu);
+        if (auto never = never_fits(pool_.whole_gpus(), shape, wanted.memory_mib);
+            !never.empty() && pool_.unknown_nodes().empty())
+            throw HttpError(400, never);
         try {
-            place(gpus, divide_shares(wanted.shares, wanted.devices, config_.shares_per_gpu),
-                  wanted.memory_mib, config_.shares_per_gpu);
+            place(gpus, shape, wanted.memory_mib, config_.shares_per_gpu);
         } catch (const NoRoom& error) {
             throw HttpError(409, error.what());
         }

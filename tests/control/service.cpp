@@ -175,6 +175,28 @@ BOOST_AUTO_TEST_CASE(no_room) {
     BOOST_TEST(has(refusal(c.client().reserve({memory})).message, "no room: 5 shares with 14000 MiB asked"));
 }
 
+BOOST_AUTO_TEST_CASE(what_the_pool_can_never_hold) {
+    Cluster c;
+    auto asked = request(1, 25);
+    asked.memory_mib = 20000;
+    auto error = refusal(c.client().reserve({asked}));
+    BOOST_CHECK(error.kind == ErrorKind::refused);
+    BOOST_TEST(error.message == "20000 MiB are more than any GPU of the pool has: ask at most 16000M");
+    error = refusal(c.client().reserve({request(1, 500)}));
+    BOOST_CHECK(error.kind == ErrorKind::refused);
+    BOOST_TEST(error.message == "5 vGPUs need as many GPUs, and the pool has 4: ask fewer");
+    need(c.client().reserve({request(1, 25)}));
+    BOOST_CHECK(refusal(c.client().claim(asked)).kind == ErrorKind::refused);
+    BOOST_TEST(c.g1.lease_count() == 1u);
+    c.g1.stop();
+    asked.job.id = 2;
+    asked.memory_mib = 16000;
+    need(c.client().reserve({asked}));
+    asked.job.id = 3;
+    asked.shares = 300; // that it does not fit on what is up says nothing for good
+    BOOST_CHECK(refusal(c.client().reserve({asked})).kind == ErrorKind::no_room);
+}
+
 BOOST_AUTO_TEST_CASE(all_nodes_of_a_job_or_none) {
     Cluster c;
     for (std::uint32_t job = 1; job <= 3; ++job)

@@ -108,4 +108,16 @@ BOOST_AUTO_TEST_CASE(sentences) {
                "50 shares' part of its memory");
 }
 
+BOOST_AUTO_TEST_CASE(never) {
+    std::vector<FreeGpu> gpus{{"g1", 0, 0, 0, 16000}, {"g2", 0, 0, 0, 32000}};
+    BOOST_TEST(never_fits(gpus, {1, 100}, 32000) == "");
+    BOOST_TEST(never_fits(gpus, {2, 100}, 0) == "");
+    BOOST_TEST(never_fits(gpus, {3, 1}, 0) == "3 vGPUs need as many GPUs, and the pool has 2: ask fewer");
+    BOOST_TEST(never_fits(gpus, {1, 1}, 32001) ==
+               "32001 MiB are more than any GPU of the pool has: ask at most 32000M");
+    BOOST_TEST(never_fits(gpus, {2, 1}, 16001) ==
+               "16001 MiB on each of 2 GPUs asked, and only 1 of the pool has so "
+               "much: ask less memory or fewer devices");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
