@@ -28,7 +28,8 @@ check() {
 subcommands() { "$1" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]*\) .*/\1/p'; }
 
 top=$(cd "${srcdir:-.}" && pwd)
-for pair in gres_vgpu/pool/vgpuctl:vgpuctl.8 gres_vgpu/pool/vgpuctld:vgpuctld.8; do
+for pair in gres_vgpu/pool/vgpuctl:vgpuctl.8 gres_vgpu/pool/vgpuctld:vgpuctld.8 \
+    ucx_forwarder/node/vgpud:vgpud.8; do
     program=${pair%:*} page=$top/man/${pair#*:}
     check "$page" "$program"
     for subcommand in $(subcommands "$program"); do
