@@ -6,8 +6,11 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +26,17 @@ transport::Key test_key() {
         return bytes;
     }();
     return transport::Key(key);
+}
+
+std::string test_address() {
+    const char* address = getenv("VGPU_TEST_ADDRESS");
+    return address != nullptr ? address : "127.0.0.1";
+}
+
+std::vector<std::string> test_transports() {
+    const char* names = getenv("VGPU_TEST_TRANSPORTS");
+    std::istringstream in(names != nullptr ? names : "tcp shm");
+    return {std::istream_iterator<std::string>(in), {}};
 }
 
 Child::~Child() {
@@ -54,7 +68,7 @@ Server start_server(const transport::Options& options,
         ::close(ends[0]);
         int status = 99;
         try {
-            auto listener = transport::listen("127.0.0.1", options);
+            auto listener = transport::listen(test_address(), options);
             const std::uint16_t port = listener->port();
             if (write(ends[1], &port, sizeof port) != sizeof port)
                 _exit(98);
@@ -77,7 +91,7 @@ Server start_server(const transport::Options& options,
 }
 
 std::unique_ptr<transport::Connection> connect_to(const Server& server, const transport::Options& options) {
-    return transport::connect("127.0.0.1", server.port, test_key(), options, 30s);
+    return transport::connect(test_address(), server.port, test_key(), options, 30s);
 }
 
 int echo(std::unique_ptr<transport::Connection> connection) {

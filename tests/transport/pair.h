@@ -8,11 +8,17 @@
 #include <memory>
 #include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace vgpu::test {
 
 /// What both ends know in the tests.
 transport::Key test_key();
+
+/// Where the servers listen: $VGPU_TEST_ADDRESS, else 127.0.0.1. For runs over RDMA, which has no loopback.
+std::string test_address();
+/// $VGPU_TEST_TRANSPORTS, separated by spaces, else tcp and shm.
+std::vector<std::string> test_transports();
 
 /// A child process; killed and reaped by the destructor.
 class Child {

@@ -11,8 +11,10 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -164,6 +166,53 @@ BOOST_FIXTURE_TEST_CASE(a_session_from_claim_to_end, Fixture) {
     BOOST_TEST(session.client.find(":" + std::to_string(getpid()) + " ") != std::string::npos);
     opened.clear();
     BOOST_TEST(has_sessions(0));
+}
+
+BOOST_FIXTURE_TEST_CASE(workers_run_as_the_claims_user_and_are_closed_to_it, Fixture) {
+    constexpr uid_t other = 65534;
+    auto claim = claim_of(config);
+    claim.request.uid = claim.request.gid = other;
+    node.put_claim(claim);
+    if (geteuid() != 0) { // then the worker cannot be another user's
+        BOOST_CHECK_EXCEPTION(client::open_claim(), client::OpenError, [](const auto& error) {
+            return refused(error, CUDA_ERROR_SYSTEM_NOT_READY, "vgpud must run as root");
+        });
+        return;
+    }
+    int down[2];
+    BOOST_REQUIRE(pipe(down) == 0);
+    const pid_t user = fork();
+    if (user == 0) {
+        if (setgroups(0, nullptr) != 0 || setresgid(other, other, other) != 0 ||
+            setresuid(other, other, other) != 0)
+            _exit(2);
+        Heads heads;
+        auto opened = client::open_claim();
+        opened[0].connection->start(heads);
+        if (!opened[0].connection->wait_until([&] { return heads.count == 1; }) || heads.last[0] != other)
+            _exit(3);
+        pid_t worker = 0;
+        if (read(down[0], &worker, sizeof worker) != sizeof worker || kill(worker, 0) != 0)
+            _exit(4);
+        // It is of the same user, yet that user can neither read its memory nor use its descriptors.
+        const std::string folder = "/proc/" + std::to_string(worker);
+        for (const char* name : {"/mem", "/environ", "/fd/4"})
+            if (open((folder + name).c_str(), O_RDONLY) >= 0)
+                _exit(5);
+        _exit(0);
+    }
+    BOOST_TEST(eventually([&] {
+        const auto sessions = node.status().sessions;
+        return !sessions.empty() && !sessions[0].transport.empty();
+    }));
+    const auto sessions = node.status().sessions;
+    const pid_t worker = sessions.empty() ? 0 : static_cast<pid_t>(sessions[0].pid);
+    BOOST_TEST(write(down[1], &worker, sizeof worker) == static_cast<ssize_t>(sizeof worker));
+    int status = -1;
+    waitpid(user, &status, 0);
+    BOOST_TEST(status == 0);
+    close(down[0]);
+    close(down[1]);
 }
 
 BOOST_FIXTURE_TEST_CASE(wrong_secret_gets_nothing, Fixture) {
