@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <ostream>
 #include <string>
@@ -27,6 +28,16 @@ struct OwnContext {
     OwnContext();
     ~OwnContext();
     CUcontext handle = nullptr;
+};
+
+// For several threads at once: Boost.Test's own checks are for one thread at a time.
+class Failures {
+public:
+    void operator()(CUresult result) { count_ += result != CUDA_SUCCESS; }
+    [[nodiscard]] int count() const { return count_; }
+
+private:
+    std::atomic<int> count_ = 0;
 };
 
 } // namespace softgpu_test

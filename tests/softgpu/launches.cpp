@@ -260,24 +260,26 @@ BOOST_AUTO_TEST_CASE(two_devices) {
 BOOST_AUTO_TEST_CASE(threads_launch_at_the_same_time) {
     const auto pointer = allocate(4096);
     REQUIRE_CU(CU(cuMemsetD32)(pointer, 0, 1024));
+    CUfunction add = function("add");
+    Failures check;
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 4; ++t)
         threads.emplace_back([&, t] {
-            REQUIRE_CU(CU(cuCtxSetCurrent)(handle));
+            check(CU(cuCtxSetCurrent)(handle));
             CUstream stream = nullptr;
-            REQUIRE_CU(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+            check(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
             int value = 1;
             unsigned count = 256;
             CUdeviceptr to = pointer + t * 1024;
             void* parameters[] = {&to, &value, &count};
             for (int i = 0; i < 20; ++i)
-                REQUIRE_CU(
-                    CU(cuLaunchKernel)(function("add"), 1, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
-            REQUIRE_CU(CU(cuStreamSynchronize)(stream));
-            REQUIRE_CU(CU(cuStreamDestroy)(stream));
+                check(CU(cuLaunchKernel)(add, 1, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
+            check(CU(cuStreamSynchronize)(stream));
+            check(CU(cuStreamDestroy)(stream));
         });
     for (auto& thread : threads)
         thread.join();
+    BOOST_CHECK_EQUAL(check.count(), 0);
     std::vector<int> back(1024);
     REQUIRE_CU(CU(cuMemcpyDtoH)(back.data(), pointer, 4096));
     for (const int value : back)

@@ -3,6 +3,7 @@
 #include "tests/softgpu/driver.h"
 
 #include <numeric>
+#include <sys/mman.h>
 #include <vector>
 
 using namespace softgpu_test;
@@ -98,8 +99,11 @@ BOOST_AUTO_TEST_CASE(copies_outside_allocations_are_refused) {
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), 64, 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(nullptr, pointer, 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(reinterpret_cast<void*>(64), pointer, 8), CUDA_ERROR_INVALID_VALUE);
-    CHECK_CU(CU(cuMemcpyHtoD)(pointer, reinterpret_cast<void*>(0x700000000000), 8), CUDA_ERROR_INVALID_VALUE);
-    CHECK_CU(CU(cuMemHostRegister)(reinterpret_cast<void*>(0x700000000000), 8, 0), CUDA_ERROR_INVALID_VALUE);
+    void* gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    BOOST_REQUIRE(gone != MAP_FAILED);
+    munmap(gone, 4096);
+    CHECK_CU(CU(cuMemcpyHtoD)(pointer, gone, 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CU(CU(cuMemHostRegister)(gone, 8, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), pointer, 0), CUDA_SUCCESS);
     REQUIRE_CU(CU(cuMemFree)(pointer));
     CHECK_CU(CU(cuMemcpyDtoH)(host.data(), pointer, 8), CUDA_ERROR_INVALID_VALUE);

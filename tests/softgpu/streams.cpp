@@ -176,16 +176,21 @@ BOOST_AUTO_TEST_CASE(asynchronous_copies) {
 
 BOOST_AUTO_TEST_CASE(callbacks_may_not_call_the_driver) {
     const Stream stream;
-    int result = -1;
+    struct Results {
+        int status = -1;
+        int synchronize = -1;
+    } results;
     REQUIRE_CU(CU(cuStreamAddCallback)(
         stream.handle,
         [](CUstream, CUresult status, void* data) {
-            BOOST_CHECK_EQUAL(status, CUDA_SUCCESS);
-            *static_cast<int*>(data) = CU(cuCtxSynchronize)();
+            auto& results = *static_cast<Results*>(data);
+            results.status = status;
+            results.synchronize = CU(cuCtxSynchronize)();
         },
-        &result, 0));
+        &results, 0));
     REQUIRE_CU(CU(cuStreamSynchronize)(stream.handle));
-    BOOST_CHECK_EQUAL(result, CUDA_ERROR_NOT_PERMITTED);
+    BOOST_CHECK_EQUAL(results.status, CUDA_SUCCESS);
+    BOOST_CHECK_EQUAL(results.synchronize, CUDA_ERROR_NOT_PERMITTED);
 }
 
 BOOST_AUTO_TEST_CASE(a_stream_waits_for_a_value) {
@@ -241,19 +246,23 @@ BOOST_AUTO_TEST_CASE(a_destroyed_stream_finishes_its_work) {
 
 BOOST_AUTO_TEST_CASE(many_threads_many_streams) {
     std::atomic<int> counter = 0;
+    Failures check;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&] {
-            REQUIRE_CU(CU(cuCtxSetCurrent)(handle));
-            const Stream stream;
+            check(CU(cuCtxSetCurrent)(handle));
+            CUstream stream = nullptr;
+            check(CU(cuStreamCreate)(&stream, CU_STREAM_DEFAULT));
             for (int i = 0; i < 50; ++i) {
-                REQUIRE_CU(CU(cuLaunchHostFunc)(stream.handle, count, &counter));
-                REQUIRE_CU(CU(cuLaunchHostFunc)(nullptr, count, &counter));
+                check(CU(cuLaunchHostFunc)(stream, count, &counter));
+                check(CU(cuLaunchHostFunc)(nullptr, count, &counter));
             }
-            REQUIRE_CU(CU(cuCtxSynchronize)());
+            check(CU(cuCtxSynchronize)());
+            check(CU(cuStreamDestroy)(stream));
         });
     for (auto& thread : threads)
         thread.join();
+    BOOST_CHECK_EQUAL(check.count(), 0);
     BOOST_CHECK_EQUAL(counter, 400);
 }
 
