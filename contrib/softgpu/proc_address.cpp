@@ -11,7 +11,7 @@ CUresult get(const char* name, void** function, int version, cuuint64_t flags, b
              ProcQuery& query) {
     constexpr cuuint64_t known =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (name == nullptr || function == nullptr || (flags & ~known) != 0)
+    if (name == nullptr || function == nullptr || (flags & ~known) != 0 || version > CUDA_VERSION)
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0)
         per_thread = true;

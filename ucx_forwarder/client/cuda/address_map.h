@@ -64,8 +64,8 @@ private:
     std::map<std::uint64_t, Range> ranges_;
 };
 
-/// Keeps the addresses of device memory out of this process's own use, in the driver's 2 MiB pages, so that a pointer is
-/// either a device's or the host's and never both. What the process already uses stays as it is.
+/// Keeps the addresses of device memory out of this process's own use, in the driver's 2 MiB pages, so that a
+/// pointer is either a device's or the host's and never both. What the process already uses stays as it is.
 class Reservation {
 public:
     void cover(std::uint64_t address, std::uint64_t size);

@@ -13,22 +13,24 @@
 #define VGPU_API extern "C" CUresult CUDAAPI
 
 /// Returns from the calling function if `expression` is an error.
-#define VGPU_TRY(expression)                                                                                  \
-    do {                                                                                                      \
-        if (CUresult vgpu_result = (expression); vgpu_result != CUDA_SUCCESS)                                 \
-            return vgpu_result;                                                                               \
+#define VGPU_TRY(expression)                                                                                 \
+    do {                                                                                                     \
+        if (CUresult vgpu_result = (expression); vgpu_result != CUDA_SUCCESS)                                \
+            return vgpu_result;                                                                              \
     } while (0)
 
 namespace vgpu::client {
 
-/// The one instance is made on first use and never destroyed: programs call the driver from their own destructors.
+/// The one instance is made on first use and never destroyed: programs call the driver from their own
+/// destructors.
 class Client {
 public:
     static Client& instance();
 
     /// cuInit: connects once. Any thread; later callers wait for the first and get its result.
     CUresult initialize();
-    /// For the destructor of the library: an orderly end of the sessions. Later calls get CUDA_ERROR_DEINITIALIZED.
+    /// For the destructor of the library: an orderly end of the sessions. Later calls get
+    /// CUDA_ERROR_DEINITIALIZED.
     void shut_down();
 
     /// CUDA_SUCCESS, or why no call but cuInit and a few can be answered.
@@ -46,7 +48,8 @@ public:
     std::deque<Device>& devices() { return devices_; }
     std::deque<Node>& nodes() { return nodes_; }
     Device* device(CUdevice ordinal) {
-        return ordinal >= 0 && std::size_t(ordinal) < devices_.size() ? &devices_[std::size_t(ordinal)] : nullptr;
+        return ordinal >= 0 && std::size_t(ordinal) < devices_.size() ? &devices_[std::size_t(ordinal)]
+                                                                      : nullptr;
     }
 
     HandleTable<Context> contexts{Kind::context};
@@ -71,23 +74,28 @@ private:
     std::mutex mutex_;
     std::deque<Node> nodes_;
     std::deque<Device> devices_;
+    std::vector<std::vector<int>> node_devices_; ///< by node: the program's numbers of its devices
 };
 
-inline Client& client() { return Client::instance(); }
+inline Client& client() {
+    return Client::instance();
+}
 
 /// Numbers for what programs ask an id of: contexts, streams.
 std::uint64_t new_number();
 
 /// Ready, and a valid context is current for this thread.
 CUresult current(Context*& context);
-/// The object of a context handle: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED. Needs ready().
+/// The object of a context handle: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED. Needs
+/// ready().
 CUresult context_of(CUcontext handle, Context*& context);
 /// Ready, and the device exists: else CUDA_ERROR_INVALID_DEVICE.
 CUresult device_of(CUdevice ordinal, Device*& device);
 
 /// CU_CTX_SCHED_*, at most one of them, and the other CU_CTX_* flags.
 bool valid_context_flags(unsigned flags);
-/// A context ends, and with it all that it holds: those handles become invalid. The worker does the same on its own.
+/// A context ends, and with it all that it holds: those handles become invalid. The worker does the same on
+/// its own.
 void forget_context(Context& context);
 /// cuMemHostAlloc's memory that belongs to a context.
 void free_host_memory(CUcontext context);
@@ -105,8 +113,8 @@ std::optional<Range> find_range(std::uint64_t address);
 
 /// How a NULL stream handle is meant.
 enum class NullStream { legacy, per_thread };
-/// The wire's id of a stream, which may be a default one; `context` is the current one on entry and the stream's own on
-/// return. CUDA_ERROR_INVALID_HANDLE: no such stream.
+/// The wire's id of a stream, which may be a default one; `context` is the current one on entry and the
+/// stream's own on return. CUDA_ERROR_INVALID_HANDLE: no such stream.
 CUresult stream_of(CUstream handle, NullStream null, Context*& context, WireId& stream);
 /// For calls that need a current context and a stream: both.
 CUresult current_stream(CUstream handle, NullStream null, Context*& context, WireId& stream);

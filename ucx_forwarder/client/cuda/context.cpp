@@ -16,9 +16,8 @@ CUresult context_of(CUcontext handle, Context*& context) {
     auto& table = client().contexts;
     context = table.find(handle);
     if (!context)
-        return table.was_made(std::bit_cast<std::uint64_t>(handle))
-                   ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                   : CUDA_ERROR_INVALID_CONTEXT;
+        return table.was_made(std::bit_cast<std::uint64_t>(handle)) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                                    : CUDA_ERROR_INVALID_CONTEXT;
     return context->active ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -35,7 +34,8 @@ CUresult device_of(CUdevice ordinal, Device*& device) {
 }
 
 bool valid_context_flags(unsigned flags) {
-    return (flags & ~unsigned(CU_CTX_FLAGS_MASK)) == 0 && std::popcount(flags & unsigned(CU_CTX_SCHED_MASK)) <= 1;
+    return (flags & ~unsigned(CU_CTX_FLAGS_MASK)) == 0 &&
+           std::popcount(flags & unsigned(CU_CTX_SCHED_MASK)) <= 1;
 }
 
 void forget_context(Context& context) {
@@ -136,13 +136,16 @@ CUresult pop(CUcontext* result) {
 
 using namespace vgpu::client;
 
-VGPU_API cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) { return create(pctx, flags, dev, 2000); }
+VGPU_API cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+    return create(pctx, flags, dev, 2000);
+}
 
 VGPU_API cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
     return create(pctx, flags, dev, 3020);
 }
 
-VGPU_API cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* params, int count, unsigned int flags, CUdevice dev) {
+VGPU_API cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* params, int count, unsigned int flags,
+                        CUdevice dev) {
     VGPU_TRY(client().ready());
     if (count < 0 || (count > 0) != (params != nullptr))
         return CUDA_ERROR_INVALID_VALUE;
@@ -160,12 +163,24 @@ VGPU_API cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned int
     return create(pctx, flags, dev, 3020);
 }
 
-VGPU_API cuCtxDestroy(CUcontext ctx) { return destroy(ctx); }
-VGPU_API cuCtxDestroy_v2(CUcontext ctx) { return destroy(ctx); }
-VGPU_API cuCtxPushCurrent(CUcontext ctx) { return push(ctx); }
-VGPU_API cuCtxPushCurrent_v2(CUcontext ctx) { return push(ctx); }
-VGPU_API cuCtxPopCurrent(CUcontext* pctx) { return pop(pctx); }
-VGPU_API cuCtxPopCurrent_v2(CUcontext* pctx) { return pop(pctx); }
+VGPU_API cuCtxDestroy(CUcontext ctx) {
+    return destroy(ctx);
+}
+VGPU_API cuCtxDestroy_v2(CUcontext ctx) {
+    return destroy(ctx);
+}
+VGPU_API cuCtxPushCurrent(CUcontext ctx) {
+    return push(ctx);
+}
+VGPU_API cuCtxPushCurrent_v2(CUcontext ctx) {
+    return push(ctx);
+}
+VGPU_API cuCtxPopCurrent(CUcontext* pctx) {
+    return pop(pctx);
+}
+VGPU_API cuCtxPopCurrent_v2(CUcontext* pctx) {
+    return pop(pctx);
+}
 
 VGPU_API cuCtxSetCurrent(CUcontext ctx) {
     VGPU_TRY(client().ready());

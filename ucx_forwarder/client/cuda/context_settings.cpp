@@ -34,10 +34,18 @@ CUresult synchronize(CUcontext handle) {
 
 using namespace vgpu::client;
 
-VGPU_API cuCtxGetDevice(CUdevice* device) { return get_device(device, nullptr); }
-VGPU_API cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) { return get_device(device, ctx); }
-VGPU_API cuCtxSynchronize(void) { return synchronize(nullptr); }
-VGPU_API cuCtxSynchronize_v2(CUcontext ctx) { return synchronize(ctx); }
+VGPU_API cuCtxGetDevice(CUdevice* device) {
+    return get_device(device, nullptr);
+}
+VGPU_API cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+    return get_device(device, ctx);
+}
+VGPU_API cuCtxSynchronize(void) {
+    return synchronize(nullptr);
+}
+VGPU_API cuCtxSynchronize_v2(CUcontext ctx) {
+    return synchronize(ctx);
+}
 
 VGPU_API cuCtxGetFlags(unsigned int* flags) {
     Context* context;

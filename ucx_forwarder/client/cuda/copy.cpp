@@ -53,8 +53,8 @@ CUresult to_device(const CopyPath& path, CUdeviceptr to, const void* from, std::
         return CUDA_ERROR_INVALID_VALUE;
     VGPU_TRY(check_device_range(*path.context, to, size));
     VGPU_TRY(wait_for_host_functions(path, from));
-    return path.context->session().copy_to_device(path.context->id, to, {static_cast<const std::byte*>(from), size},
-                                                  path.stream, path.async);
+    return path.context->session().copy_to_device(
+        path.context->id, to, {static_cast<const std::byte*>(from), size}, path.stream, path.async);
 }
 
 CUresult to_host(const CopyPath& path, void* to, CUdeviceptr from, std::size_t size) {
@@ -96,8 +96,8 @@ CUresult across_nodes(const CopyPath& path, CUdeviceptr to, Node& to_node, CUdev
 
 } // namespace
 
-CUresult between_devices(const CopyPath& path, CUdeviceptr to, Node& to_node, CUdeviceptr from, Node& from_node,
-                         std::size_t size) {
+CUresult between_devices(const CopyPath& path, CUdeviceptr to, Node& to_node, CUdeviceptr from,
+                         Node& from_node, std::size_t size) {
     if (size == 0)
         return CUDA_SUCCESS;
     Node* here = path.context->device->node;
@@ -175,22 +175,29 @@ CUresult peer(CUdeviceptr to, CUcontext to_handle, CUdeviceptr from, CUcontext f
         return between_devices(path, to, to_node, from, from_node, size);
     VGPU_TRY(check_device_range(*to_context, to, size));
     VGPU_TRY(check_device_range(*from_context, from, size));
-    return path.async ? path.context->call<Call::cuMemcpyPeerAsync>(to, to_context->id, from, from_context->id, size,
-                                                                    path.stream)
-                      : path.context->call<Call::cuMemcpyPeer>(to, to_context->id, from, from_context->id, size);
+    return path.async
+               ? path.context->call<Call::cuMemcpyPeerAsync>(to, to_context->id, from, from_context->id, size,
+                                                             path.stream)
+               : path.context->call<Call::cuMemcpyPeer>(to, to_context->id, from, from_context->id, size);
 }
 
 constexpr CopyMode plain{};
 constexpr CopyMode plain_per_thread{.null = NullStream::per_thread};
-CopyMode on(CUstream stream) { return {.stream = stream, .async = true}; }
-CopyMode on_per_thread(CUstream stream) { return {.stream = stream, .null = NullStream::per_thread, .async = true}; }
+CopyMode on(CUstream stream) {
+    return {.stream = stream, .async = true};
+}
+CopyMode on_per_thread(CUstream stream) {
+    return {.stream = stream, .null = NullStream::per_thread, .async = true};
+}
 
 } // namespace
 } // namespace vgpu::client
 
 using namespace vgpu::client;
 
-VGPU_API cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t n) { return host_to_device(to, from, n, plain); }
+VGPU_API cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t n) {
+    return host_to_device(to, from, n, plain);
+}
 VGPU_API cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t n) {
     return host_to_device(to, from, n, plain_per_thread);
 }
@@ -201,7 +208,9 @@ VGPU_API cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void* from, size_t n, C
     return host_to_device(to, from, n, on_per_thread(s));
 }
 
-VGPU_API cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t n) { return device_to_host(to, from, n, plain); }
+VGPU_API cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t n) {
+    return device_to_host(to, from, n, plain);
+}
 VGPU_API cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t n) {
     return device_to_host(to, from, n, plain_per_thread);
 }
@@ -212,7 +221,9 @@ VGPU_API cuMemcpyDtoHAsync_v2_ptsz(void* to, CUdeviceptr from, size_t n, CUstrea
     return device_to_host(to, from, n, on_per_thread(s));
 }
 
-VGPU_API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t n) { return device_to_device(to, from, n, plain); }
+VGPU_API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return device_to_device(to, from, n, plain);
+}
 VGPU_API cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t n) {
     return device_to_device(to, from, n, plain_per_thread);
 }
@@ -223,9 +234,15 @@ VGPU_API cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr to, CUdeviceptr from, size_t n, C
     return device_to_device(to, from, n, on_per_thread(s));
 }
 
-VGPU_API cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t n) { return unified(to, from, n, plain); }
-VGPU_API cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t n) { return unified(to, from, n, plain_per_thread); }
-VGPU_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) { return unified(to, from, n, on(s)); }
+VGPU_API cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return unified(to, from, n, plain);
+}
+VGPU_API cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return unified(to, from, n, plain_per_thread);
+}
+VGPU_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
+    return unified(to, from, n, on(s));
+}
 VGPU_API cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
     return unified(to, from, n, on_per_thread(s));
 }
@@ -240,7 +257,7 @@ VGPU_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, C
                            CUstream s) {
     return peer(to, to_ctx, from, from_ctx, n, on(s));
 }
-VGPU_API cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcontext from_ctx, size_t n,
-                                CUstream s) {
+VGPU_API cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcontext from_ctx,
+                                size_t n, CUstream s) {
     return peer(to, to_ctx, from, from_ctx, n, on_per_thread(s));
 }

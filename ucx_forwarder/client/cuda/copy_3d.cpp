@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of rectangles and boxes: cuMemcpy2D, cuMemcpy3D and their kin, all as one CUDA_MEMCPY3D with unified addresses
-// resolved.
+// Copies of rectangles and boxes: cuMemcpy2D, cuMemcpy3D and their kin, all as one CUDA_MEMCPY3D with unified
+// addresses resolved.
 #include "ucx_forwarder/client/cuda/copy.h"
 
 #include <bit>
@@ -35,7 +35,8 @@ CUresult check_side(const Context& context, Side side, const CUDA_MEMCPY3D& copy
         return CUDA_ERROR_INVALID_VALUE;
     std::size_t row = (side.z + copy.Depth - 1) * side.rows + side.y + copy.Height - 1;
     std::size_t end;
-    if (__builtin_mul_overflow(row, side.pitch, &end) || __builtin_add_overflow(end, side.x + copy.WidthInBytes, &end))
+    if (__builtin_mul_overflow(row, side.pitch, &end) ||
+        __builtin_add_overflow(end, side.x + copy.WidthInBytes, &end))
         return CUDA_ERROR_INVALID_VALUE;
     return check_device_range(context, side.device, end);
 }
@@ -72,12 +73,12 @@ CUresult copy_box(CUDA_MEMCPY3D copy, const CopyMode& mode) {
     if (copy.dstHeight == 0)
         copy.dstHeight = copy.dstY + copy.Height;
     VGPU_TRY(check_side(*path.context,
-                        {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes, copy.srcY,
-                         copy.srcZ, copy.srcPitch, copy.srcHeight},
+                        {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
+                         copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight},
                         copy));
     VGPU_TRY(check_side(*path.context,
-                        {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes, copy.dstY,
-                         copy.dstZ, copy.dstPitch, copy.dstHeight},
+                        {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
+                         copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight},
                         copy));
     if (copy.srcMemoryType == CU_MEMORYTYPE_HOST)
         VGPU_TRY(wait_for_host_functions(path, copy.srcHost));
@@ -161,29 +162,57 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* copy, const CopyMode& mode) {
 
 constexpr CopyMode plain{};
 constexpr CopyMode plain_per_thread{.null = NullStream::per_thread};
-CopyMode on(CUstream stream) { return {.stream = stream, .async = true}; }
-CopyMode on_per_thread(CUstream stream) { return {.stream = stream, .null = NullStream::per_thread, .async = true}; }
+CopyMode on(CUstream stream) {
+    return {.stream = stream, .async = true};
+}
+CopyMode on_per_thread(CUstream stream) {
+    return {.stream = stream, .null = NullStream::per_thread, .async = true};
+}
 
 } // namespace
 } // namespace vgpu::client
 
 using namespace vgpu::client;
 
-VGPU_API cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, false, plain); }
-VGPU_API cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, false, plain_per_thread); }
-VGPU_API cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, true, plain); }
-VGPU_API cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* copy) { return copy_2d(copy, true, plain_per_thread); }
-VGPU_API cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream s) { return copy_2d(copy, false, on(s)); }
+VGPU_API cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
+    return copy_2d(copy, false, plain);
+}
+VGPU_API cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) {
+    return copy_2d(copy, false, plain_per_thread);
+}
+VGPU_API cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
+    return copy_2d(copy, true, plain);
+}
+VGPU_API cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* copy) {
+    return copy_2d(copy, true, plain_per_thread);
+}
+VGPU_API cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream s) {
+    return copy_2d(copy, false, on(s));
+}
 VGPU_API cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* copy, CUstream s) {
     return copy_2d(copy, false, on_per_thread(s));
 }
-VGPU_API cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) { return copy_3d(copy, plain); }
-VGPU_API cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* copy) { return copy_3d(copy, plain_per_thread); }
-VGPU_API cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream s) { return copy_3d(copy, on(s)); }
-VGPU_API cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* copy, CUstream s) { return copy_3d(copy, on_per_thread(s)); }
-VGPU_API cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) { return copy_3d_peer(copy, plain); }
-VGPU_API cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) { return copy_3d_peer(copy, plain_per_thread); }
-VGPU_API cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream s) { return copy_3d_peer(copy, on(s)); }
+VGPU_API cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
+    return copy_3d(copy, plain);
+}
+VGPU_API cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* copy) {
+    return copy_3d(copy, plain_per_thread);
+}
+VGPU_API cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream s) {
+    return copy_3d(copy, on(s));
+}
+VGPU_API cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* copy, CUstream s) {
+    return copy_3d(copy, on_per_thread(s));
+}
+VGPU_API cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_3d_peer(copy, plain);
+}
+VGPU_API cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_3d_peer(copy, plain_per_thread);
+}
+VGPU_API cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream s) {
+    return copy_3d_peer(copy, on(s));
+}
 VGPU_API cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* copy, CUstream s) {
     return copy_3d_peer(copy, on_per_thread(s));
 }

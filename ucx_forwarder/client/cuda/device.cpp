@@ -10,7 +10,8 @@
 namespace vgpu::client {
 namespace {
 
-/// What a GPU can do that a program on another machine cannot make use of, or that this library does not offer.
+/// What a GPU can do that a program on another machine cannot make use of, or that this library does not
+/// offer.
 std::optional<int> local_attribute(CUdevice_attribute which) {
     switch (which) {
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -57,7 +58,7 @@ std::optional<int> local_attribute(CUdevice_attribute which) {
     case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD:
         return 0;
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:     // cuMemcpy finds out what a pointer is
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: // cuMemcpy finds out what a pointer is
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
         return 1;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
@@ -134,8 +135,12 @@ VGPU_API cuDeviceGetName(char* name, int len, CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
-VGPU_API cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) { return get_uuid(uuid, dev); }
-VGPU_API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return get_uuid(uuid, dev); }
+VGPU_API cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
+    return get_uuid(uuid, dev);
+}
+VGPU_API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) {
+    return get_uuid(uuid, dev);
+}
 
 VGPU_API cuDeviceGetLuid(char* luid, unsigned int* deviceNodeMask, CUdevice dev) {
     Device* device;
@@ -233,8 +238,8 @@ VGPU_API cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevi
     return CUDA_SUCCESS;
 }
 
-VGPU_API cuDeviceGetTexture1DLinearMaxWidth(size_t* maxWidthInElements, CUarray_format format, unsigned numChannels,
-                                            CUdevice dev) {
+VGPU_API cuDeviceGetTexture1DLinearMaxWidth(size_t* maxWidthInElements, CUarray_format format,
+                                            unsigned numChannels, CUdevice dev) {
     Device* device;
     VGPU_TRY(device_of(dev, device));
     if (!maxWidthInElements || (numChannels != 1 && numChannels != 2 && numChannels != 4) || int(format) <= 0)

@@ -13,7 +13,8 @@ struct Entry {
     const char* text;
 };
 
-#define ENTRY(code, text) {code, #code, text}
+#define ENTRY(code, text)                                                                                    \
+    { code, #code, text }
 
 // In ascending order of the codes, for the binary search.
 constexpr Entry entries[] = {
@@ -78,7 +79,8 @@ constexpr Entry entries[] = {
     ENTRY(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"),
     ENTRY(CUDA_ERROR_ASSERT, "device-side assert triggered"),
     ENTRY(CUDA_ERROR_TOO_MANY_PEERS, "peer mapping resources exhausted"),
-    ENTRY(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
+    ENTRY(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+          "part or all of the requested memory range is already mapped"),
     ENTRY(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
     ENTRY(CUDA_ERROR_HARDWARE_STACK_ERROR, "hardware stack error"),
     ENTRY(CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"),
@@ -91,12 +93,17 @@ constexpr Entry entries[] = {
     ENTRY(CUDA_ERROR_NOT_PERMITTED, "operation not permitted"),
     ENTRY(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
     ENTRY(CUDA_ERROR_SYSTEM_NOT_READY, "system not yet initialized"),
-    ENTRY(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "system has unsupported display driver / cuda driver combination"),
-    ENTRY(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, "forward compatibility was attempted on non supported HW"),
-    ENTRY(CUDA_ERROR_MPS_CONNECTION_FAILED, "MPS client failed to connect to the MPS control daemon or the MPS server"),
-    ENTRY(CUDA_ERROR_MPS_RPC_FAILURE, "the remote procedural call between the MPS server and the MPS client failed"),
+    ENTRY(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+          "system has unsupported display driver / cuda driver combination"),
+    ENTRY(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE,
+          "forward compatibility was attempted on non supported HW"),
+    ENTRY(CUDA_ERROR_MPS_CONNECTION_FAILED,
+          "MPS client failed to connect to the MPS control daemon or the MPS server"),
+    ENTRY(CUDA_ERROR_MPS_RPC_FAILURE,
+          "the remote procedural call between the MPS server and the MPS client failed"),
     ENTRY(CUDA_ERROR_MPS_SERVER_NOT_READY, "MPS server is not ready to accept new MPS client requests"),
-    ENTRY(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "the hardware resources required to create MPS client have been exhausted"),
+    ENTRY(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
+          "the hardware resources required to create MPS client have been exhausted"),
     ENTRY(CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED,
           "the hardware resources required to support device connections have been exhausted"),
     ENTRY(CUDA_ERROR_MPS_CLIENT_TERMINATED, "the MPS client has been terminated by the server"),
@@ -108,14 +115,18 @@ constexpr Entry entries[] = {
     ENTRY(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"),
     ENTRY(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"),
     ENTRY(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream"),
-    ENTRY(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"),
-    ENTRY(CUDA_ERROR_CAPTURED_EVENT, "operation not permitted on an event last recorded in a capturing stream"),
-    ENTRY(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "attempt to terminate a thread-local capture sequence from another thread"),
+    ENTRY(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+          "operation would make the legacy stream depend on a capturing blocking stream"),
+    ENTRY(CUDA_ERROR_CAPTURED_EVENT,
+          "operation not permitted on an event last recorded in a capturing stream"),
+    ENTRY(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+          "attempt to terminate a thread-local capture sequence from another thread"),
     ENTRY(CUDA_ERROR_TIMEOUT, "wait operation timed out"),
     ENTRY(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
           "the graph update was not performed because it included changes which violated constraints"),
     ENTRY(CUDA_ERROR_EXTERNAL_DEVICE, "an async error has occurred in an external entity outside of CUDA"),
-    ENTRY(CUDA_ERROR_INVALID_CLUSTER_SIZE, "a kernel launch error has occurred due to cluster misconfiguration"),
+    ENTRY(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+          "a kernel launch error has occurred due to cluster misconfiguration"),
     ENTRY(CUDA_ERROR_FUNCTION_NOT_LOADED, "the function handle is not loaded"),
     ENTRY(CUDA_ERROR_INVALID_RESOURCE_TYPE, "invalid resource type"),
     ENTRY(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "invalid resource configuration"),

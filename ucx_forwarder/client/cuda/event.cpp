@@ -66,7 +66,8 @@ VGPU_API cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     if (!made.object)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *made.object = {.context = context, .id = context->session().new_id(), .flags = Flags};
-    if (CUresult status = context->call<Call::cuEventCreate>(made.object->id, Flags); status != CUDA_SUCCESS) {
+    if (CUresult status = context->call<Call::cuEventCreate>(made.object->id, Flags);
+        status != CUDA_SUCCESS) {
         client().events.recycle(made.handle);
         return status;
     }
@@ -75,10 +76,16 @@ VGPU_API cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     return CUDA_SUCCESS;
 }
 
-VGPU_API cuEventDestroy(CUevent hEvent) { return destroy(hEvent); }
-VGPU_API cuEventDestroy_v2(CUevent hEvent) { return destroy(hEvent); }
+VGPU_API cuEventDestroy(CUevent hEvent) {
+    return destroy(hEvent);
+}
+VGPU_API cuEventDestroy_v2(CUevent hEvent) {
+    return destroy(hEvent);
+}
 
-VGPU_API cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, 0, NullStream::legacy); }
+VGPU_API cuEventRecord(CUevent hEvent, CUstream hStream) {
+    return record(hEvent, hStream, 0, NullStream::legacy);
+}
 VGPU_API cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) {
     return record(hEvent, hStream, 0, NullStream::per_thread);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What can be asked of a kernel, as a function of a module (CUfunction) or of a library (CUkernel), and set in it.
+// What can be asked of a kernel, as a function of a module (CUfunction) or of a library (CUkernel), and set
+// in it.
 #include "ucx_forwarder/client/cuda/module.h"
 
 namespace vgpu::client {
@@ -68,7 +69,8 @@ CUresult parameter(const Function& function, std::size_t index, std::size_t* off
     return CUDA_SUCCESS;
 }
 
-/// A kernel's function on some device: in the current context where that is the device's, else in its primary one.
+/// A kernel's function on some device: in the current context where that is the device's, else in its primary
+/// one.
 class KernelOn {
 public:
     ~KernelOn() {

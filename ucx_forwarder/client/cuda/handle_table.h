@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects behind CUDA handles of one kind. A handle is not an address: it names a kind, a slot and a generation, so
-// that any value a program passes, also a destroyed or invented one, can be judged without touching foreign memory.
+// The objects behind CUDA handles of one kind. A handle is not an address: it names a kind, a slot and a
+// generation, so that any value a program passes, also a destroyed or invented one, can be judged without
+// touching foreign memory.
 //
-// Threads: find() takes no lock. Slots are reused but never freed, so an object stays readable memory even when another
-// thread destroys it at the same time (which is a fault of the program, but must not be one of ours).
+// Threads: find() takes no lock. Slots are reused but never freed, so an object stays readable memory even
+// when another thread destroys it at the same time (which is a fault of the program, but must not be one of
+// ours).
 #pragma once
 
 #include <array>
@@ -18,14 +20,25 @@
 namespace vgpu::client {
 
 enum class Kind : std::uint8_t {
-    context = 1, stream, event, module, function, library, kernel, pool, array, link
+    context = 1,
+    stream,
+    event,
+    module,
+    function,
+    library,
+    kernel,
+    pool,
+    array,
+    link
 };
 
 /// Bits: 0-3 zero, 4-27 slot, 28-51 generation, 52-57 kind. Never 0, 1 or 2, which mean default streams.
 constexpr std::uint64_t handle_of(Kind kind, std::uint32_t slot, std::uint32_t generation) {
     return std::uint64_t(slot) << 4 | std::uint64_t(generation & 0xffffff) << 28 | std::uint64_t(kind) << 52;
 }
-constexpr Kind kind_of(std::uint64_t handle) { return Kind(handle >> 52); }
+constexpr Kind kind_of(std::uint64_t handle) {
+    return Kind(handle >> 52);
+}
 
 template <class Object>
 class HandleTable {
@@ -59,7 +72,9 @@ public:
         std::construct_at(&s.object);
         return {handle_of(kind_, slot, ++s.generation), &s.object};
     }
-    void publish(std::uint64_t handle) { slot_at(index(handle))->live.store(handle, std::memory_order_release); }
+    void publish(std::uint64_t handle) {
+        slot_at(index(handle))->live.store(handle, std::memory_order_release);
+    }
 
     /// nullptr: not a live handle of this kind.
     Object* find(std::uint64_t handle) const {
@@ -76,8 +91,8 @@ public:
         return s && handle == handle_of(kind_, index(handle), std::uint32_t(handle >> 28) & 0xffffff);
     }
 
-    /// Makes the handle invalid. The object stays what it is until recycle(). False: it was not live (another thread was
-    /// faster).
+    /// Makes the handle invalid. The object stays what it is until recycle(). False: it was not live (another
+    /// thread was faster).
     bool close(std::uint64_t handle) {
         Slot* s = slot_of(handle);
         std::uint64_t expected = handle;

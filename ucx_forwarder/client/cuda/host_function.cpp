@@ -25,7 +25,8 @@ CUresult launch(CUstream handle, CUhostFn function, void* data, NullStream null)
 }
 
 // The older form: it also tells the status of the stream, which it shows even after an error.
-CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, NullStream null) {
+CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags,
+                      NullStream null) {
     Context* context;
     WireId stream;
     VGPU_TRY(current_stream(handle, null, context, stream));
@@ -44,7 +45,9 @@ CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, un
 
 } // namespace
 
-bool host_functions_pending() { return pending.load(std::memory_order_acquire) > 0; }
+bool host_functions_pending() {
+    return pending.load(std::memory_order_acquire) > 0;
+}
 
 } // namespace vgpu::client
 
@@ -56,9 +59,11 @@ VGPU_API cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
 VGPU_API cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData) {
     return launch(hStream, fn, userData, NullStream::per_thread);
 }
-VGPU_API cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+VGPU_API cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
     return add_callback(hStream, callback, userData, flags, NullStream::legacy);
 }
-VGPU_API cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+VGPU_API cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
+                                  unsigned int flags) {
     return add_callback(hStream, callback, userData, flags, NullStream::per_thread);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Page-locked host memory. It lies in this process only: a GPU on another machine reads and writes it by copies, never
-// directly. What is gained by it stays: copies need no staging, and a pointer is known to be the host's.
+// Page-locked host memory. It lies in this process only: a GPU on another machine reads and writes it by
+// copies, never directly. What is gained by it stays: copies need no staging, and a pointer is known to be
+// the host's.
 #include "ucx_forwarder/client/cuda/client.h"
 
 #include <sys/mman.h>
@@ -12,7 +13,8 @@ namespace {
 CUresult allocate(void** result, std::size_t size, unsigned flags) {
     Context* context;
     VGPU_TRY(current(context));
-    constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    constexpr unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!result || size == 0 || flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,8 +72,12 @@ void free_host_memory(CUcontext context) {
 
 using namespace vgpu::client;
 
-VGPU_API cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocate(pp, bytesize, 0); }
-VGPU_API cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) { return allocate(pp, bytesize, Flags); }
+VGPU_API cuMemAllocHost_v2(void** pp, size_t bytesize) {
+    return allocate(pp, bytesize, 0);
+}
+VGPU_API cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
+    return allocate(pp, bytesize, Flags);
+}
 
 VGPU_API cuMemFreeHost(void* p) {
     VGPU_TRY(client().ready());
@@ -84,7 +90,9 @@ VGPU_API cuMemFreeHost(void* p) {
     return CUDA_SUCCESS;
 }
 
-VGPU_API cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) { return register_memory(p, bytesize, Flags); }
+VGPU_API cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) {
+    return register_memory(p, bytesize, Flags);
+}
 VGPU_API cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     return register_memory(p, bytesize, Flags);
 }

@@ -56,7 +56,8 @@ private:
         return CUDA_SUCCESS;
     }
 
-    // Holes between parameters are sent as they are found, so they are made zero: no stack content leaves the process.
+    // Holes between parameters are sent as they are found, so they are made zero: no stack content leaves the
+    // process.
     std::byte* room(std::size_t size) {
         if (size <= small_.size()) {
             std::memset(small_.data(), 0, size);
@@ -73,13 +74,16 @@ private:
 
 CUresult check_shape(const Function& function, const LaunchShape& shape) {
     const Device& device = *function.context->device;
-    constexpr CUdevice_attribute grid_limit[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    constexpr CUdevice_attribute grid_limit[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+                                                 CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
                                                  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
-    constexpr CUdevice_attribute block_limit[] = {
-        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+    constexpr CUdevice_attribute block_limit[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                                                  CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
     std::uint64_t threads = 1;
     for (int i = 0; i < 3; ++i) {
-        if (shape.grid[i] == 0 || shape.block[i] == 0 || shape.grid[i] > unsigned(device.attribute(grid_limit[i])) ||
+        if (shape.grid[i] == 0 || shape.block[i] == 0 ||
+            shape.grid[i] > unsigned(device.attribute(grid_limit[i])) ||
             shape.block[i] > unsigned(device.attribute(block_limit[i])))
             return CUDA_ERROR_INVALID_VALUE;
         threads *= shape.block[i];
@@ -135,10 +139,12 @@ CUresult launch_cooperative(CUfunction f, const LaunchShape& shape, CUstream str
     Launch l;
     VGPU_TRY(l.prepare(f, shape, stream, null, arguments, nullptr));
     VGPU_TRY(check_cooperative(*l.function, shape));
-    return l.context->call<Call::cuLaunchCooperativeKernel>(l.function->id, &shape, l.stream, l.parameters.bytes());
+    return l.context->call<Call::cuLaunchCooperativeKernel>(l.function->id, &shape, l.stream,
+                                                            l.parameters.bytes());
 }
 
-CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** arguments, void** extra, NullStream null) {
+CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** arguments, void** extra,
+                   NullStream null) {
     VGPU_TRY(client().ready());
     if (!config || (config->numAttrs > 0 && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
@@ -172,8 +178,9 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** arguments,
     }
     if (count == 0)
         return l.context->call<Call::cuLaunchKernel>(l.function->id, &shape, l.stream, l.parameters.bytes());
-    return l.context->call<Call::cuLaunchKernelEx>(l.function->id, &shape, l.stream, l.parameters.bytes(),
-                                                   std::span<const CUlaunchAttribute>(attributes.data(), count));
+    return l.context->call<Call::cuLaunchKernelEx>(
+        l.function->id, &shape, l.stream, l.parameters.bytes(),
+        std::span<const CUlaunchAttribute>(attributes.data(), count));
 }
 
 } // namespace
@@ -184,20 +191,22 @@ using namespace vgpu::client;
 VGPU_API cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                         unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra) {
-    return launch(f, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes}, hStream,
-                  NullStream::legacy, kernelParams, extra);
+    return launch(f, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes},
+                  hStream, NullStream::legacy, kernelParams, extra);
 }
 
-VGPU_API cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                             unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                             unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra) {
-    return launch(f, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes}, hStream,
-                  NullStream::per_thread, kernelParams, extra);
+VGPU_API cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                             unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                             void** kernelParams, void** extra) {
+    return launch(f, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes},
+                  hStream, NullStream::per_thread, kernelParams, extra);
 }
 
-VGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                   unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+VGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
     return launch_cooperative(
         f, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes}, hStream,
         NullStream::legacy, kernelParams);
@@ -216,7 +225,7 @@ VGPU_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
     return launch_ex(config, f, kernelParams, extra, NullStream::legacy);
 }
 
-VGPU_API cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+VGPU_API cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                               void** extra) {
     return launch_ex(config, f, kernelParams, extra, NullStream::per_thread);
 }
-

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Libraries: images that belong to no context. They are loaded into a context when something of them is first used
-// there; at cuLibraryLoadData only if a context is current, so that a bad image is found at once where it can be.
+// Libraries: images that belong to no context. They are loaded into a context when something of them is first
+// used there; at cuLibraryLoadData only if a context is current, so that a bad image is found at once where
+// it can be.
 #include "ucx_forwarder/client/cuda/module.h"
 
 #include "ucx_forwarder/client/cuda/image.h"
@@ -16,7 +17,8 @@ namespace {
 CUresult module_locked(LibraryState& library, Context& context, const JitArguments& report, Module*& module) {
     auto& slot = library.modules[context.handle];
     if (!slot) {
-        if (CUresult status = load_module(context, library.image, library.options, library.handle, report, slot);
+        if (CUresult status =
+                load_module(context, library.image, library.options, library.handle, report, slot);
             status != CUDA_SUCCESS) {
             library.modules.erase(context.handle);
             return status;
@@ -26,8 +28,8 @@ CUresult module_locked(LibraryState& library, Context& context, const JitArgumen
     return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// Some context in which the library is or can be loaded: for questions whose answer is the same in all of them.
-/// A program need not have a context for those; then it is the first device's primary one.
+/// Some context in which the library is or can be loaded: for questions whose answer is the same in all of
+/// them. A program need not have a context for those; then it is the first device's primary one.
 class AnyContext {
 public:
     ~AnyContext() {
@@ -56,8 +58,8 @@ CUresult library_of(CUlibrary handle, std::shared_ptr<LibraryState>& state) {
     return CUDA_SUCCESS;
 }
 
-CUresult load(CUlibrary* result, const void* code, const JitArguments& jit, CUlibraryOption* options, void** values,
-              unsigned count, bool preserved) {
+CUresult load(CUlibrary* result, const void* code, const JitArguments& jit, CUlibraryOption* options,
+              void** values, unsigned count, bool preserved) {
     VGPU_TRY(client().ready());
     if (!result || !code || (jit.count > 0 && (!jit.options || !jit.values)) || (count > 0 && !options))
         return CUDA_ERROR_INVALID_VALUE;
@@ -82,7 +84,7 @@ CUresult load(CUlibrary* result, const void* code, const JitArguments& jit, CUli
         state->image = state->copy;
     }
     state->options = protocol::encode_jit_options(jit.count, jit.options, jit.values);
-    if (Context* context; current(context) == CUDA_SUCCESS) {
+    if (Context * context; current(context) == CUDA_SUCCESS) {
         Module* module;
         std::lock_guard lock(state->mutex);
         if (CUresult status = module_locked(*state, *context, jit, module); status != CUDA_SUCCESS) {
@@ -97,7 +99,8 @@ CUresult load(CUlibrary* result, const void* code, const JitArguments& jit, CUli
 }
 
 /// With library.mutex held; the name is one of the library's.
-CUresult kernel_locked(const std::shared_ptr<LibraryState>& library, const std::string& name, CUkernel& result) {
+CUresult kernel_locked(const std::shared_ptr<LibraryState>& library, const std::string& name,
+                       CUkernel& result) {
     auto [entry, fresh] = library->kernels.try_emplace(name, nullptr);
     if (fresh) {
         auto made = client().kernels.make();
@@ -152,16 +155,18 @@ CUresult kernel_function(Kernel& kernel, Context& context, CUfunction& result) {
 
 using namespace vgpu::client;
 
-VGPU_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
-                           unsigned int numJitOptions, CUlibraryOption* libraryOptions, void** libraryOptionValues,
+VGPU_API cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions,
+                           void** jitOptionsValues, unsigned int numJitOptions,
+                           CUlibraryOption* libraryOptions, void** libraryOptionValues,
                            unsigned int numLibraryOptions) {
-    return load(library, code, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions, libraryOptionValues,
-                numLibraryOptions, false);
+    return load(library, code, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions,
+                libraryOptionValues, numLibraryOptions, false);
 }
 
 VGPU_API cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
-                               void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
-                               void** libraryOptionValues, unsigned int numLibraryOptions) {
+                               void** jitOptionsValues, unsigned int numJitOptions,
+                               CUlibraryOption* libraryOptions, void** libraryOptionValues,
+                               unsigned int numLibraryOptions) {
     VGPU_TRY(client().ready());
     if (!library || !fileName)
         return CUDA_ERROR_INVALID_VALUE;

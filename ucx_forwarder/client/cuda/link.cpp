@@ -50,7 +50,8 @@ CUresult add(CUlinkState state, CUjitInputType type, std::vector<std::byte> data
     return CUDA_SUCCESS;
 }
 
-CUresult add_data(CUlinkState state, CUjitInputType type, const void* data, std::size_t size, const char* name) {
+CUresult add_data(CUlinkState state, CUjitInputType type, const void* data, std::size_t size,
+                  const char* name) {
     if (!data || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     auto* bytes = static_cast<const std::byte*>(data);
@@ -71,10 +72,12 @@ CUresult add_file(CUlinkState state, CUjitInputType type, const char* path) {
 
 using namespace vgpu::client;
 
-VGPU_API cuLinkCreate(unsigned int numOptions, CUjit_option* options, void** optionValues, CUlinkState* stateOut) {
+VGPU_API cuLinkCreate(unsigned int numOptions, CUjit_option* options, void** optionValues,
+                      CUlinkState* stateOut) {
     return create(numOptions, options, optionValues, stateOut);
 }
-VGPU_API cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** optionValues, CUlinkState* stateOut) {
+VGPU_API cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** optionValues,
+                         CUlinkState* stateOut) {
     return create(numOptions, options, optionValues, stateOut);
 }
 

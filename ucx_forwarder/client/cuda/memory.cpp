@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory. Allocations are asked of the worker, which holds the lease's limit; what they are is known here.
+// Device memory. Allocations are asked of the worker, which holds the lease's limit; what they are is known
+// here.
 #include "ucx_forwarder/client/cuda/client.h"
 
 namespace vgpu::client {
@@ -25,13 +26,14 @@ CUresult check_device_range(const Context& context, CUdeviceptr pointer, std::si
         // The address of a variable that the program got from a kernel, or nothing at all: the driver knows.
         CUdeviceptr base = 0;
         std::size_t length = 0;
-        if (CUresult r = context.call<Call::cuMemGetAddressRange_v2>(&base, &length, pointer); r != CUDA_SUCCESS)
+        if (CUresult r = context.call<Call::cuMemGetAddressRange_v2>(&base, &length, pointer);
+            r != CUDA_SUCCESS)
             return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r;
         range = Range{.base = base, .size = length, .origin = Range::Origin::symbol};
         VGPU_TRY(remember(context, *range));
     }
     return size <= range->size && pointer - range->base <= range->size - size ? CUDA_SUCCESS
-                                                                               : CUDA_ERROR_INVALID_VALUE;
+                                                                              : CUDA_ERROR_INVALID_VALUE;
 }
 
 std::optional<Range> find_range(std::uint64_t address) {
@@ -82,7 +84,8 @@ CUresult take_allocation(CUdeviceptr pointer, Range& range, Context*& context) {
     return range.context == context->handle ? CUDA_SUCCESS : context_of(range.context, context);
 }
 
-CUresult allocate_async(CUdeviceptr* result, std::size_t size, CUmemoryPool pool, CUstream stream, NullStream null) {
+CUresult allocate_async(CUdeviceptr* result, std::size_t size, CUmemoryPool pool, CUstream stream,
+                        NullStream null) {
     Context* context;
     WireId id;
     VGPU_TRY(current_stream(stream, null, context, id));
@@ -97,7 +100,8 @@ CUresult allocate_async(CUdeviceptr* result, std::size_t size, CUmemoryPool pool
     } else {
         VGPU_TRY(context->call<Call::cuMemAllocAsync>(&pointer, size, id));
     }
-    VGPU_TRY(remember(*context, {.base = pointer, .size = size, .origin = Range::Origin::pool, .pool = pool}));
+    VGPU_TRY(
+        remember(*context, {.base = pointer, .size = size, .origin = Range::Origin::pool, .pool = pool}));
     *result = pointer;
     return CUDA_SUCCESS;
 }
@@ -159,12 +163,17 @@ VGPU_API cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStre
     return allocate_async(dptr, bytesize, nullptr, hStream, NullStream::per_thread);
 }
 VGPU_API cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    return pool ? allocate_async(dptr, bytesize, pool, hStream, NullStream::legacy) : CUDA_ERROR_INVALID_VALUE;
+    return pool ? allocate_async(dptr, bytesize, pool, hStream, NullStream::legacy)
+                : CUDA_ERROR_INVALID_VALUE;
 }
-VGPU_API cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    return pool ? allocate_async(dptr, bytesize, pool, hStream, NullStream::per_thread) : CUDA_ERROR_INVALID_VALUE;
+VGPU_API cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                      CUstream hStream) {
+    return pool ? allocate_async(dptr, bytesize, pool, hStream, NullStream::per_thread)
+                : CUDA_ERROR_INVALID_VALUE;
 }
-VGPU_API cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) { return free_async(dptr, hStream, NullStream::legacy); }
+VGPU_API cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+    return free_async(dptr, hStream, NullStream::legacy);
+}
 VGPU_API cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
     return free_async(dptr, hStream, NullStream::per_thread);
 }

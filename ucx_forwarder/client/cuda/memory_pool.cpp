@@ -100,7 +100,8 @@ VGPU_API cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
     VGPU_TRY(client().ready());
     if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
     Device* device;
     VGPU_TRY(device_of(poolProps->location.id, device));

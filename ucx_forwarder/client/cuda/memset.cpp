@@ -5,7 +5,8 @@
 namespace vgpu::client {
 namespace {
 
-/// The plain call is for the legacy default stream; the per-thread form of it is an asynchronous one on that stream.
+/// The plain call is for the legacy default stream; the per-thread form of it is an asynchronous one on that
+/// stream.
 template <Call Plain, Call Async, class Value>
 CUresult set(CUdeviceptr to, Value value, std::size_t count, CUstream handle, NullStream null, bool async) {
     Context* context;
@@ -36,8 +37,9 @@ CUresult set_2d(CUdeviceptr to, std::size_t pitch, Value value, std::size_t widt
         __builtin_add_overflow(bytes, width * sizeof(Value), &bytes))
         return CUDA_ERROR_INVALID_VALUE;
     VGPU_TRY(check_device_range(*context, to, bytes));
-    return async || null == NullStream::per_thread ? context->call<Async>(to, pitch, value, width, height, stream)
-                                                   : context->call<Plain>(to, pitch, value, width, height);
+    return async || null == NullStream::per_thread
+               ? context->call<Async>(to, pitch, value, width, height, stream)
+               : context->call<Plain>(to, pitch, value, width, height);
 }
 
 } // namespace
@@ -49,32 +51,38 @@ using namespace vgpu::client;
 #define PER_THREAD NullStream::per_thread
 
 // Six functions of each, four variants of every one.
-#define MEMSET(name, type)                                                                                    \
-    VGPU_API name##_v2(CUdeviceptr dst, type value, size_t n) {                                               \
-        return set<Call::name##_v2, Call::name##Async>(dst, value, n, nullptr, LEGACY, false);                \
-    }                                                                                                         \
-    VGPU_API name##_v2_ptds(CUdeviceptr dst, type value, size_t n) {                                          \
-        return set<Call::name##_v2, Call::name##Async>(dst, value, n, nullptr, PER_THREAD, false);            \
-    }                                                                                                         \
-    VGPU_API name##Async(CUdeviceptr dst, type value, size_t n, CUstream s) {                                 \
-        return set<Call::name##_v2, Call::name##Async>(dst, value, n, s, LEGACY, true);                       \
-    }                                                                                                         \
-    VGPU_API name##Async_ptsz(CUdeviceptr dst, type value, size_t n, CUstream s) {                            \
-        return set<Call::name##_v2, Call::name##Async>(dst, value, n, s, PER_THREAD, true);                   \
+#define MEMSET(name, type)                                                                                   \
+    VGPU_API name##_v2(CUdeviceptr dst, type value, size_t n) {                                              \
+        return set<Call::name##_v2, Call::name##Async>(dst, value, n, nullptr, LEGACY, false);               \
+    }                                                                                                        \
+    VGPU_API name##_v2_ptds(CUdeviceptr dst, type value, size_t n) {                                         \
+        return set<Call::name##_v2, Call::name##Async>(dst, value, n, nullptr, PER_THREAD, false);           \
+    }                                                                                                        \
+    VGPU_API name##Async(CUdeviceptr dst, type value, size_t n, CUstream s) {                                \
+        return set<Call::name##_v2, Call::name##Async>(dst, value, n, s, LEGACY, true);                      \
+    }                                                                                                        \
+    VGPU_API name##Async_ptsz(CUdeviceptr dst, type value, size_t n, CUstream s) {                           \
+        return set<Call::name##_v2, Call::name##Async>(dst, value, n, s, PER_THREAD, true);                  \
     }
 
-#define MEMSET_2D(name, type)                                                                                 \
-    VGPU_API name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height) {              \
-        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, nullptr, LEGACY, false); \
-    }                                                                                                         \
-    VGPU_API name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height) {         \
-        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, nullptr, PER_THREAD, false); \
-    }                                                                                                         \
-    VGPU_API name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream s) { \
-        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, s, LEGACY, true); \
-    }                                                                                                         \
-    VGPU_API name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream s) { \
-        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, s, PER_THREAD, true); \
+#define MEMSET_2D(name, type)                                                                                \
+    VGPU_API name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height) {             \
+        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, nullptr, LEGACY, \
+                                                          false);                                            \
+    }                                                                                                        \
+    VGPU_API name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height) {        \
+        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, nullptr,         \
+                                                          PER_THREAD, false);                                \
+    }                                                                                                        \
+    VGPU_API name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,             \
+                         CUstream s) {                                                                       \
+        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, s, LEGACY,       \
+                                                          true);                                             \
+    }                                                                                                        \
+    VGPU_API name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,        \
+                              CUstream s) {                                                                  \
+        return set_2d<Call::name##_v2, Call::name##Async>(dst, pitch, value, width, height, s, PER_THREAD,   \
+                                                          true);                                             \
     }
 
 MEMSET(cuMemsetD8, unsigned char)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules: an image loaded into one context. All kernels, their attributes and parameters come with the answer to the
-// load, so that looking a function up costs nothing.
+// Modules: an image loaded into one context. All kernels, their attributes and parameters come with the
+// answer to the load, so that looking a function up costs nothing.
 #include "ucx_forwarder/client/cuda/module.h"
 
 #include "ucx_forwarder/client/cuda/image.h"
@@ -84,7 +84,8 @@ CUresult function_at(Module& module, std::uint32_t place, CUfunction& result) {
 
 CUresult function_by_name(Module& module, std::string_view name, CUfunction& result) {
     auto found = module.state->by_name.find(name);
-    return found == module.state->by_name.end() ? CUDA_ERROR_NOT_FOUND : function_at(module, found->second, result);
+    return found == module.state->by_name.end() ? CUDA_ERROR_NOT_FOUND
+                                                : function_at(module, found->second, result);
 }
 
 CUresult global_of(Module& module, const char* name, CUdeviceptr* pointer, std::size_t* size) {
@@ -97,7 +98,8 @@ CUresult global_of(Module& module, const char* name, CUdeviceptr* pointer, std::
         VGPU_TRY(module.context->call<Call::cuModuleGetGlobal_v2>(&address, &bytes, module.id, name));
         known = state.globals.emplace(name, std::pair(address, bytes)).first;
         if (bytes > 0)
-            VGPU_TRY(remember(*module.context, {.base = address, .size = bytes, .origin = Range::Origin::symbol}));
+            VGPU_TRY(
+                remember(*module.context, {.base = address, .size = bytes, .origin = Range::Origin::symbol}));
     }
     if (pointer)
         *pointer = known->second.first;
@@ -152,14 +154,18 @@ VGPU_API cuModuleLoad(CUmodule* module, const char* fname) {
     return load(module, content.data(), {});
 }
 
-VGPU_API cuModuleLoadData(CUmodule* module, const void* image) { return load(module, image, {}); }
+VGPU_API cuModuleLoadData(CUmodule* module, const void* image) {
+    return load(module, image, {});
+}
 
-VGPU_API cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
-                            void** optionValues) {
+VGPU_API cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                            CUjit_option* options, void** optionValues) {
     return load(module, image, {numOptions, options, optionValues});
 }
 
-VGPU_API cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return load(module, fatCubin, {}); }
+VGPU_API cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+    return load(module, fatCubin, {});
+}
 
 VGPU_API cuModuleUnload(CUmodule hmod) {
     Module* module;

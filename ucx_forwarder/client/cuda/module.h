@@ -18,8 +18,8 @@ struct JitArguments {
     void** values = nullptr;
 };
 
-/// One round trip, two when the node does not have the image yet. `encoded` are the options as they travel; `report`
-/// is told also when the load fails.
+/// One round trip, two when the node does not have the image yet. `encoded` are the options as they travel;
+/// `report` is told also when the load fails.
 CUresult load_module(Context& context, std::span<const std::byte> image, std::span<const std::byte> encoded,
                      CUlibrary library, const JitArguments& report, CUmodule& result);
 /// The module with all its functions and variables is gone, here and on the worker. `handle` is valid.

@@ -31,7 +31,7 @@ struct Node {
 struct Device {
     int ordinal = 0; ///< the program's number for it
     Node* node = nullptr;
-    int index = 0;   ///< the session's number for it
+    int index = 0; ///< the session's number for it
     const DeviceSnapshot* snapshot = nullptr;
 
     std::mutex mutex;            ///< of all below
@@ -53,7 +53,7 @@ struct Context {
     WireId id;
     CUcontext handle = nullptr;
     bool primary = false;
-    std::atomic<bool> active{false}; ///< false: a primary context that nobody retains
+    std::atomic<bool> active{false};    ///< false: a primary context that nobody retains
     std::atomic<std::uint32_t> life{0}; ///< how often it was made active
     std::atomic<unsigned> flags{0};
     unsigned api_version = 0;

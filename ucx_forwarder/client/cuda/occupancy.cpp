@@ -8,8 +8,8 @@
 namespace vgpu::client {
 namespace {
 
-/// Answers by (session, function, its dynamic shared memory limit, block size, shared memory, flags). Libraries ask the
-/// same before every launch.
+/// Answers by (session, function, its dynamic shared memory limit, block size, shared memory, flags).
+/// Libraries ask the same before every launch.
 class Cache {
 public:
     using Key = std::tuple<const Session*, std::uint64_t, int, int, std::size_t, unsigned>;
@@ -59,7 +59,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
         return CUDA_ERROR_INVALID_VALUE;
     const Device& device = *function->context->device;
     const int warp = device.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    int largest = std::min(function->max_threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    int largest =
+        std::min(function->max_threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     if (limit > 0)
         largest = std::min(largest, limit);
     const int all = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
@@ -67,7 +68,8 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
     for (int size = (largest + warp - 1) / warp * warp; size > 0; size -= warp) {
         int threads = std::min(size, largest);
         int blocks;
-        VGPU_TRY(active_blocks(*function, threads, shared_of ? shared_of(threads) : shared_bytes, flags, blocks));
+        VGPU_TRY(
+            active_blocks(*function, threads, shared_of ? shared_of(threads) : shared_bytes, flags, blocks));
         if (blocks * threads > best * best_blocks) {
             best = threads;
             best_blocks = blocks;
@@ -84,9 +86,14 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
 
 } // namespace
 
-CUresult active_blocks(Function& function, int block_size, std::size_t shared_bytes, unsigned flags, int& blocks) {
-    Cache::Key key{&function.context->session(), function.id.value, function.max_dynamic_shared, block_size,
-                   shared_bytes, flags};
+CUresult active_blocks(Function& function, int block_size, std::size_t shared_bytes, unsigned flags,
+                       int& blocks) {
+    Cache::Key key{&function.context->session(),
+                   function.id.value,
+                   function.max_dynamic_shared,
+                   block_size,
+                   shared_bytes,
+                   flags};
     if (Cache::instance().find(key, blocks))
         return CUDA_SUCCESS;
     VGPU_TRY(function.context->call<Call::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>(
@@ -110,16 +117,18 @@ VGPU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
 }
 
 VGPU_API cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
-                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                          int blockSizeLimit) {
-    return best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                          size_t dynamicSMemSize, int blockSizeLimit) {
+    return best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+                      blockSizeLimit, 0);
 }
 
 VGPU_API cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
                                                    CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
-    return best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit,
-                      flags);
+                                                   size_t dynamicSMemSize, int blockSizeLimit,
+                                                   unsigned int flags) {
+    return best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+                      blockSizeLimit, flags);
 }
 
 VGPU_API cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
@@ -130,6 +139,6 @@ VGPU_API cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
     VGPU_TRY(function_of(func, function));
     if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return function->context->call<Call::cuOccupancyAvailableDynamicSMemPerBlock>(dynamicSmemSize, function->id,
-                                                                                  numBlocks, blockSize);
+    return function->context->call<Call::cuOccupancyAvailableDynamicSMemPerBlock>(
+        dynamicSmemSize, function->id, numBlocks, blockSize);
 }

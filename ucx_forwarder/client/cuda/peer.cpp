@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Access from one vGPU to the memory of another: between GPUs of one node as their driver says, never across nodes.
+// Access from one vGPU to the memory of another: between GPUs of one node as their driver says, never across
+// nodes.
 #include "ucx_forwarder/client/cuda/client.h"
 
 using namespace vgpu::client;
@@ -13,10 +14,12 @@ VGPU_API cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDe
     *canAccessPeer = 0;
     if (device == peer || device->node != peer->node)
         return CUDA_SUCCESS;
-    return device->session().call<Call::cuDeviceCanAccessPeer>(no_context, canAccessPeer, device->index, peer->index);
+    return device->session().call<Call::cuDeviceCanAccessPeer>(no_context, canAccessPeer, device->index,
+                                                               peer->index);
 }
 
-VGPU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
+VGPU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                 CUdevice dstDevice) {
     Device *from, *to;
     VGPU_TRY(device_of(srcDevice, from));
     VGPU_TRY(device_of(dstDevice, to));
@@ -26,7 +29,8 @@ VGPU_API cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
         *value = 0;
         return CUDA_SUCCESS;
     }
-    return from->session().call<Call::cuDeviceGetP2PAttribute>(no_context, value, attrib, from->index, to->index);
+    return from->session().call<Call::cuDeviceGetP2PAttribute>(no_context, value, attrib, from->index,
+                                                               to->index);
 }
 
 VGPU_API cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {

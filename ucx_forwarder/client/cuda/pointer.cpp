@@ -13,7 +13,8 @@ void put(void* to, T value) {
 }
 
 /// Without a range: nobody's memory, of which cuPointerGetAttributes says so and cuPointerGetAttribute fails.
-CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer, const std::optional<Range>& range) {
+CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer,
+             const std::optional<Range>& range) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         put<CUcontext>(data, range ? range->context : nullptr);
@@ -23,7 +24,8 @@ CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer, c
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         put<CUdeviceptr>(data, range && !range->on_host() ? pointer : 0);
-        return range && range->on_host() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; // not mapped to any device
+        return range && range->on_host() ? CUDA_ERROR_INVALID_VALUE
+                                         : CUDA_SUCCESS; // not mapped to any device
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         put<std::uint64_t>(data, range && range->on_host() ? pointer : 0);
         return range && !range->on_host() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -38,7 +40,8 @@ CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer, c
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        // These are bool, though the documentation says boolean and programs pass int: the first byte is common to both.
+        // These are bool, though the documentation says boolean and programs pass int: the first byte is
+        // common to both.
         put<bool>(data, false);
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -59,7 +62,8 @@ CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer, c
         put<unsigned long long>(data, 0);
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        put<unsigned>(data, range ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+        put<unsigned>(data, range ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         put<CUmemoryPool>(data, range ? range->pool : nullptr);
@@ -94,9 +98,10 @@ VGPU_API cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     for (unsigned i = 0; i < numAttributes; ++i) {
         if (!data[i])
             return CUDA_ERROR_INVALID_VALUE;
-        // An attribute that this memory does not have is given as zero, and is no error here. A host pointer that is
-        // nobody's is given back as what it is.
-        if (!range && attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !client().reservation.covers(ptr)) {
+        // An attribute that this memory does not have is given as zero, and is no error here. A host pointer
+        // that is nobody's is given back as what it is.
+        if (!range && attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
+            !client().reservation.covers(ptr)) {
             put<std::uint64_t>(data[i], ptr);
             continue;
         }

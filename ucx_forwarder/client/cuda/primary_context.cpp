@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The primary context of each device. Its handle stays the same for the life of the process: threads keep it current
-// while others release, reset and retain it.
+// The primary context of each device. Its handle stays the same for the life of the process: threads keep it
+// current while others release, reset and retain it.
 #include "ucx_forwarder/client/cuda/client.h"
 
 #include <bit>
@@ -8,7 +8,9 @@
 namespace vgpu::client {
 namespace {
 
-Context* primary_of(Device& device) { return client().contexts.find(device.primary); }
+Context* primary_of(Device& device) {
+    return client().contexts.find(device.primary);
+}
 
 /// With device.mutex held: what is in the context ends, the handle stays.
 void deactivate(Context& context) {
@@ -35,7 +37,8 @@ CUresult retain_primary(Device& device, Context*& context) {
     }
     context = primary_of(device);
     if (!context->active) {
-        VGPU_TRY(device.session().call<Call::cuDevicePrimaryCtxRetain>(no_context, context->id, device.index));
+        VGPU_TRY(
+            device.session().call<Call::cuDevicePrimaryCtxRetain>(no_context, context->id, device.index));
         context->flags = device.primary_flags;
         ++context->life;
         context->active = true;
@@ -104,12 +107,24 @@ VGPU_API cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
-VGPU_API cuDevicePrimaryCtxRelease(CUdevice dev) { return release(dev); }
-VGPU_API cuDevicePrimaryCtxRelease_v2(CUdevice dev) { return release(dev); }
-VGPU_API cuDevicePrimaryCtxReset(CUdevice dev) { return reset(dev); }
-VGPU_API cuDevicePrimaryCtxReset_v2(CUdevice dev) { return reset(dev); }
-VGPU_API cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) { return set_flags(dev, flags); }
-VGPU_API cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) { return set_flags(dev, flags); }
+VGPU_API cuDevicePrimaryCtxRelease(CUdevice dev) {
+    return release(dev);
+}
+VGPU_API cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+    return release(dev);
+}
+VGPU_API cuDevicePrimaryCtxReset(CUdevice dev) {
+    return reset(dev);
+}
+VGPU_API cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+    return reset(dev);
+}
+VGPU_API cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+    return set_flags(dev, flags);
+}
+VGPU_API cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+    return set_flags(dev, flags);
+}
 
 VGPU_API cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
     Device* device;

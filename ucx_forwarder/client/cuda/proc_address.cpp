@@ -30,15 +30,20 @@ EXPORTED int cuGetProcAddress(const char* symbol, void** pfn, int version, std::
     return result == success && !*pfn ? entry_not_found : result;
 }
 
-EXPORTED int cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::uint64_t flags, int* status) {
+EXPORTED int cuGetProcAddress_v2(const char* symbol, void** pfn, int version, std::uint64_t flags,
+                                 int* status) {
     return get_proc_address(symbol, pfn, version, flags, status);
 }
 
-// What a program compiled for per-thread default streams means by cuGetProcAddress: without a flag, those forms.
+// What a program compiled for per-thread default streams means by cuGetProcAddress: without a flag, those
+// forms.
 EXPORTED int cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, int version, std::uint64_t flags,
                                       int* status) {
     return get_proc_address(symbol, pfn, version, flags ? flags : per_thread_stream, status);
 }
 
-// The tables behind it are private to NVIDIA's driver and its own libraries; there is none here under any key.
-EXPORTED int cuGetExportTable(const void**, const void*) { return not_supported; }
+// The tables behind it are private to NVIDIA's driver and its own libraries; there is none here under any
+// key.
+EXPORTED int cuGetExportTable(const void**, const void*) {
+    return not_supported;
+}

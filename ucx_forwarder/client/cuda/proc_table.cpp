@@ -7,9 +7,10 @@
 #include <iterator>
 #include <vector>
 
-// Only their addresses matter here, so they are declared without their parameters, and cuda.h is not included.
-#define CUDA_PROC(name, version, symbol, per_thread)                                                          \
-    extern "C" int symbol();                                                                                  \
+// Only their addresses matter here, so they are declared without their parameters, and cuda.h is not
+// included.
+#define CUDA_PROC(name, version, symbol, per_thread)                                                         \
+    extern "C" int symbol();                                                                                 \
     extern "C" int per_thread();
 #include "build-aux/cuda_api.inc"
 
@@ -24,12 +25,13 @@ struct Proc {
 };
 
 const Proc procs[] = {
-#define CUDA_PROC(name, version, symbol, per_thread)                                                          \
+#define CUDA_PROC(name, version, symbol, per_thread)                                                         \
     {name, version, reinterpret_cast<void*>(&symbol), reinterpret_cast<void*>(&per_thread)},
 #include "build-aux/cuda_api.inc"
 };
 
-// Positions in `procs`, by name; of one name in rising order of version. Never freed: programs ask at exit, too.
+// Positions in `procs`, by name; of one name in rising order of version. Never freed: programs ask at exit,
+// too.
 const std::vector<std::uint32_t>& by_name() {
     static const auto& order = *[] {
         auto* positions = new std::vector<std::uint32_t>(std::size(procs));

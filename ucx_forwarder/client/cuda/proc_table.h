@@ -2,9 +2,6 @@
 // The table behind cuGetProcAddress, made from the toolkit's headers.
 #pragma once
 
-
-
-
 namespace vgpu::client {
 
 struct ProcQuery {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams. A handle is made here and used at once; the worker creates its stream when the command arrives there.
+// Streams. A handle is made here and used at once; the worker creates its stream when the command arrives
+// there.
 #include "ucx_forwarder/client/cuda/client.h"
 
 #include <array>
@@ -7,8 +8,9 @@
 namespace vgpu::client {
 namespace {
 
-/// The calling thread's own default streams (CU_STREAM_PER_THREAD): one for each context in which it used one.
-/// Trivially destructible, like the context stack; streams of threads that end stay until their context ends.
+/// The calling thread's own default streams (CU_STREAM_PER_THREAD): one for each context in which it used
+/// one. Trivially destructible, like the context stack; streams of threads that end stay until their context
+/// ends.
 struct ThreadStreams {
     struct Entry {
         CUcontext context;
@@ -30,7 +32,8 @@ CUresult thread_stream(Context& context, WireId& stream) {
         }
     stream = context.session().new_id();
     VGPU_TRY(context.call<Call::cuStreamCreate>(stream, unsigned(CU_STREAM_DEFAULT)));
-    unsigned place = streams.count < streams.entries.size() ? streams.count++ : streams.next++ % streams.entries.size();
+    unsigned place =
+        streams.count < streams.entries.size() ? streams.count++ : streams.next++ % streams.entries.size();
     streams.entries[place] = {context.handle, life, stream};
     return CUDA_SUCCESS;
 }
@@ -145,7 +148,8 @@ CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue*
     return value ? context->call<Call::cuStreamGetAttribute>(stream, which, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttrValue* value, NullStream null) {
+CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttrValue* value,
+                       NullStream null) {
     Context* context;
     WireId stream;
     VGPU_TRY(current_stream(handle, null, context, stream));
@@ -154,7 +158,8 @@ CUresult set_attribute(CUstream handle, CUstreamAttrID which, const CUstreamAttr
 
 /// cuStreamWaitValue32 and its kin: only the call and the value's type differ.
 template <Call C, class Value>
-CUresult memory_operation(CUstream handle, CUdeviceptr address, Value value, unsigned flags, NullStream null) {
+CUresult memory_operation(CUstream handle, CUdeviceptr address, Value value, unsigned flags,
+                          NullStream null) {
     Context* context;
     WireId stream;
     VGPU_TRY(current_stream(handle, null, context, stream));
@@ -205,42 +210,88 @@ CUresult current_stream(CUstream handle, NullStream null, Context*& context, Wir
 
 using namespace vgpu::client;
 
-VGPU_API cuStreamCreate(CUstream* phStream, unsigned int Flags) { return create(phStream, Flags, 0); }
+VGPU_API cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+    return create(phStream, Flags, 0);
+}
 VGPU_API cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
     return create(phStream, flags, priority);
 }
-VGPU_API cuStreamDestroy(CUstream hStream) { return destroy(hStream); }
-VGPU_API cuStreamDestroy_v2(CUstream hStream) { return destroy(hStream); }
+VGPU_API cuStreamDestroy(CUstream hStream) {
+    return destroy(hStream);
+}
+VGPU_API cuStreamDestroy_v2(CUstream hStream) {
+    return destroy(hStream);
+}
 
 // Every function on streams comes twice: as it is, and for programs whose NULL stream is the thread's own.
 #define LEGACY NullStream::legacy
 #define PER_THREAD NullStream::per_thread
 
-VGPU_API cuStreamSynchronize(CUstream s) { return synchronize(s, LEGACY); }
-VGPU_API cuStreamSynchronize_ptsz(CUstream s) { return synchronize(s, PER_THREAD); }
-VGPU_API cuStreamQuery(CUstream s) { return query(s, LEGACY); }
-VGPU_API cuStreamQuery_ptsz(CUstream s) { return query(s, PER_THREAD); }
-VGPU_API cuStreamWaitEvent(CUstream s, CUevent e, unsigned int flags) { return wait_event(s, e, flags, LEGACY); }
+VGPU_API cuStreamSynchronize(CUstream s) {
+    return synchronize(s, LEGACY);
+}
+VGPU_API cuStreamSynchronize_ptsz(CUstream s) {
+    return synchronize(s, PER_THREAD);
+}
+VGPU_API cuStreamQuery(CUstream s) {
+    return query(s, LEGACY);
+}
+VGPU_API cuStreamQuery_ptsz(CUstream s) {
+    return query(s, PER_THREAD);
+}
+VGPU_API cuStreamWaitEvent(CUstream s, CUevent e, unsigned int flags) {
+    return wait_event(s, e, flags, LEGACY);
+}
 VGPU_API cuStreamWaitEvent_ptsz(CUstream s, CUevent e, unsigned int flags) {
     return wait_event(s, e, flags, PER_THREAD);
 }
 
-static int priority_of(const Stream& s) { return s.priority; }
-static unsigned flags_of(const Stream& s) { return s.flags; }
-static unsigned long long number_of(const Stream& s) { return s.number; }
-static CUcontext context_handle_of(const Stream& s) { return s.context->handle; }
-static CUdevice device_number_of(const Stream& s) { return s.context->device->ordinal; }
+static int priority_of(const Stream& s) {
+    return s.priority;
+}
+static unsigned flags_of(const Stream& s) {
+    return s.flags;
+}
+static unsigned long long number_of(const Stream& s) {
+    return s.number;
+}
+static CUcontext context_handle_of(const Stream& s) {
+    return s.context->handle;
+}
+static CUdevice device_number_of(const Stream& s) {
+    return s.context->device->ordinal;
+}
 
-VGPU_API cuStreamGetPriority(CUstream s, int* priority) { return ask(s, LEGACY, priority, priority_of); }
-VGPU_API cuStreamGetPriority_ptsz(CUstream s, int* priority) { return ask(s, PER_THREAD, priority, priority_of); }
-VGPU_API cuStreamGetFlags(CUstream s, unsigned int* flags) { return ask(s, LEGACY, flags, flags_of); }
-VGPU_API cuStreamGetFlags_ptsz(CUstream s, unsigned int* flags) { return ask(s, PER_THREAD, flags, flags_of); }
-VGPU_API cuStreamGetId(CUstream s, unsigned long long* id) { return ask(s, LEGACY, id, number_of); }
-VGPU_API cuStreamGetId_ptsz(CUstream s, unsigned long long* id) { return ask(s, PER_THREAD, id, number_of); }
-VGPU_API cuStreamGetCtx(CUstream s, CUcontext* pctx) { return ask(s, LEGACY, pctx, context_handle_of); }
-VGPU_API cuStreamGetCtx_ptsz(CUstream s, CUcontext* pctx) { return ask(s, PER_THREAD, pctx, context_handle_of); }
-VGPU_API cuStreamGetDevice(CUstream s, CUdevice* device) { return ask(s, LEGACY, device, device_number_of); }
-VGPU_API cuStreamGetDevice_ptsz(CUstream s, CUdevice* device) { return ask(s, PER_THREAD, device, device_number_of); }
+VGPU_API cuStreamGetPriority(CUstream s, int* priority) {
+    return ask(s, LEGACY, priority, priority_of);
+}
+VGPU_API cuStreamGetPriority_ptsz(CUstream s, int* priority) {
+    return ask(s, PER_THREAD, priority, priority_of);
+}
+VGPU_API cuStreamGetFlags(CUstream s, unsigned int* flags) {
+    return ask(s, LEGACY, flags, flags_of);
+}
+VGPU_API cuStreamGetFlags_ptsz(CUstream s, unsigned int* flags) {
+    return ask(s, PER_THREAD, flags, flags_of);
+}
+VGPU_API cuStreamGetId(CUstream s, unsigned long long* id) {
+    return ask(s, LEGACY, id, number_of);
+}
+VGPU_API cuStreamGetId_ptsz(CUstream s, unsigned long long* id) {
+    return ask(s, PER_THREAD, id, number_of);
+}
+VGPU_API cuStreamGetCtx(CUstream s, CUcontext* pctx) {
+    return ask(s, LEGACY, pctx, context_handle_of);
+}
+VGPU_API cuStreamGetCtx_ptsz(CUstream s, CUcontext* pctx) {
+    return ask(s, PER_THREAD, pctx, context_handle_of);
+}
+VGPU_API cuStreamGetDevice(CUstream s, CUdevice* device) {
+    return ask(s, LEGACY, device, device_number_of);
+}
+VGPU_API cuStreamGetDevice_ptsz(CUstream s, CUdevice* device) {
+    return ask(s, PER_THREAD, device, device_number_of);
+}
 
 static CUresult get_context(CUstream s, CUcontext* context, CUgreenCtx* green, NullStream null) {
     if (green)
@@ -254,8 +305,12 @@ VGPU_API cuStreamGetCtx_v2_ptsz(CUstream s, CUcontext* pCtx, CUgreenCtx* pGreenC
     return get_context(s, pCtx, pGreenCtx, PER_THREAD);
 }
 
-VGPU_API cuStreamCopyAttributes(CUstream dst, CUstream src) { return copy_attributes(dst, src, LEGACY); }
-VGPU_API cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src) { return copy_attributes(dst, src, PER_THREAD); }
+VGPU_API cuStreamCopyAttributes(CUstream dst, CUstream src) {
+    return copy_attributes(dst, src, LEGACY);
+}
+VGPU_API cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src) {
+    return copy_attributes(dst, src, PER_THREAD);
+}
 VGPU_API cuStreamGetAttribute(CUstream s, CUstreamAttrID attr, CUstreamAttrValue* value) {
     return get_attribute(s, attr, value, LEGACY);
 }
@@ -269,19 +324,21 @@ VGPU_API cuStreamSetAttribute_ptsz(CUstream s, CUstreamAttrID attr, const CUstre
     return set_attribute(s, attr, value, PER_THREAD);
 }
 
-#define MEMORY_OPERATION(name, type)                                                                          \
-    VGPU_API name##_v2(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {                        \
-        return memory_operation<Call::name##_v2>(s, addr, value, flags, LEGACY);                              \
-    }                                                                                                         \
-    VGPU_API name##_v2_ptsz(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {                   \
-        return memory_operation<Call::name##_v2>(s, addr, value, flags, PER_THREAD);                          \
+#define MEMORY_OPERATION(name, type)                                                                         \
+    VGPU_API name##_v2(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {                       \
+        return memory_operation<Call::name##_v2>(s, addr, value, flags, LEGACY);                             \
+    }                                                                                                        \
+    VGPU_API name##_v2_ptsz(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {                  \
+        return memory_operation<Call::name##_v2>(s, addr, value, flags, PER_THREAD);                         \
     }
 MEMORY_OPERATION(cuStreamWaitValue32, cuuint32_t)
 MEMORY_OPERATION(cuStreamWaitValue64, cuuint64_t)
 MEMORY_OPERATION(cuStreamWriteValue32, cuuint32_t)
 MEMORY_OPERATION(cuStreamWriteValue64, cuuint64_t)
 
-VGPU_API cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) { return is_capturing(s, status, LEGACY); }
+VGPU_API cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
+    return is_capturing(s, status, LEGACY);
+}
 VGPU_API cuStreamIsCapturing_ptsz(CUstream s, CUstreamCaptureStatus* status) {
     return is_capturing(s, status, PER_THREAD);
 }
