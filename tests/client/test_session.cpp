@@ -7,10 +7,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <numeric>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace vgpu;
 using client::no_context;
@@ -363,4 +367,29 @@ BOOST_AUTO_TEST_CASE(after_shutdown_the_driver_is_gone) {
     fixture.session->shutdown();
     BOOST_TEST(fixture.call<Call::cuCtxSynchronize>() == CUDA_ERROR_DEINITIALIZED);
     BOOST_TEST(fixture.end() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_asks_gets_its_counts) {
+    // Printed when a process exits, so there must be one that does.
+    std::fflush(nullptr);
+    FILE* err = std::tmpfile();
+    BOOST_REQUIRE(err != nullptr);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::setenv("VGPU_STATS", "1", 1);
+        ::dup2(::fileno(err), STDERR_FILENO);
+        Fixture fixture;
+        (void)fixture.allocate(16);
+        (void)fixture.call<Call::cuCtxSynchronize>();
+        std::exit(0); // with the session still open, as programs do
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(pid, &status, 0) == pid);
+    std::string text(1 << 16, '\0');
+    text.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(0, ::pread(::fileno(err), text.data(), text.size(), 0))));
+    std::fclose(err);
+    BOOST_TEST(text.find("\nvgpu: round trips awaited: 2, calls sent: 1\n") != std::string::npos, text);
+    BOOST_TEST(text.find("cuMemAlloc_v2") != std::string::npos);
+    BOOST_TEST(text.find("hello") == std::string::npos);
 }
