@@ -60,8 +60,8 @@ public:
     // For the malloc of kernels. nullptr where the device has no memory for it.
     [[nodiscard]] ptx::DeviceHeap* heap();
 
-    // Zeroed device memory for the barrier of a cooperative launch, kept for all launches: a barrier that all blocks
-    // have passed is ready for the next launch. 0 when there is no memory for it.
+    // Zeroed device memory for the barrier of a cooperative launch, kept for all launches: a barrier that all
+    // blocks have passed is ready for the next launch. 0 when there is no memory for it.
     [[nodiscard]] std::uint64_t grid_workspace();
 
     // Frees all that was made in the context: it is then as new. Waits for its work first.

@@ -159,9 +159,10 @@ struct LaunchOptions {
     // a time.
     std::function<void(std::string_view)> print;       // default: stdout
     std::function<void(std::string_view)> print_error; // default: stderr
-    const std::atomic<bool>* stop = nullptr;     // set to true: the launch ends soon with Status::stopped
-    DeviceHeap* heap = nullptr;                  // nullptr: malloc in kernels gives NULL
-    // %envreg1 (high half) and %envreg2: where the barrier of grid.sync is kept, as cooperative_groups asks for.
+    const std::atomic<bool>* stop = nullptr; // set to true: the launch ends soon with Status::stopped
+    DeviceHeap* heap = nullptr;              // nullptr: malloc in kernels gives NULL
+    // %envreg1 (high half) and %envreg2: where the barrier of grid.sync is kept, as cooperative_groups asks
+    // for.
     std::uint64_t grid_workspace = 0;
     std::uint32_t sm_count = 16;                 // %nsmid
     std::uint64_t stack_bytes = 1024;            // cudaLimitStackSize, per thread
