@@ -129,27 +129,30 @@ cudaError_t Registry::find_variable(const void* host, Variable::Place& place) {
     int device = 0;
     if (const cudaError_t error = current_device(device); error != cudaSuccess)
         return error;
+    // Each context has its own copy. Only that of the primary context is kept: others come and go unseen.
+    const bool keep = primary_is_current(device);
     const std::unique_lock lock(mutex_);
     const auto entry = variables_.find(host);
     if (entry == variables_.end())
         return cudaErrorInvalidSymbol;
     Variable& variable = *entry->second;
     if (variable.places.size() <= static_cast<std::size_t>(device))
-        variable.places.resize(device + 1);
-    Variable::Place& known = variable.places[device];
-    if (!known.address) {
-        if (const cudaError_t error = load(*variable.image); error != cudaSuccess)
-            return error;
-        const auto lookup = variable.managed ? driver().cuLibraryGetManaged : driver().cuLibraryGetGlobal;
-        const CUresult result =
-            lookup(&known.address, &known.size, variable.image->library, variable.name.c_str());
-        if (result == CUDA_ERROR_NOT_FOUND)
-            return cudaErrorInvalidSymbol;
-        if (result != CUDA_SUCCESS)
-            return to_error(result);
+        variable.places.resize(static_cast<std::size_t>(device) + 1);
+    Variable::Place& kept = variable.places[static_cast<std::size_t>(device)];
+    if (keep && kept.address) {
+        place = kept;
+        return cudaSuccess;
     }
-    place = known;
-    return cudaSuccess;
+    if (const cudaError_t error = load(*variable.image); error != cudaSuccess)
+        return error;
+    const auto lookup = variable.managed ? driver().cuLibraryGetManaged : driver().cuLibraryGetGlobal;
+    const CUresult result =
+        lookup(&place.address, &place.size, variable.image->library, variable.name.c_str());
+    if (result == CUDA_ERROR_NOT_FOUND)
+        return cudaErrorInvalidSymbol;
+    if (result == CUDA_SUCCESS && keep)
+        kept = place;
+    return to_error(result);
 }
 
 cudaError_t Registry::place_managed(Image& image) {

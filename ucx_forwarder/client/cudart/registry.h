@@ -42,7 +42,7 @@ struct Variable {
     std::string name;
     std::size_t size = 0;
     void** managed = nullptr;  // where the program keeps the address of a __managed__ variable
-    std::vector<Place> places; // by device; address 0 = not looked up
+    std::vector<Place> places; // in the primary context of each device; address 0 = not looked up
 };
 
 class Registry {
@@ -65,7 +65,7 @@ public:
     /// Allows `kernel` wherever a function is asked for.
     void allow_kernel(CUkernel kernel);
 
-    /// Address on the current device, and size. A context is current.
+    /// Address in the current context, and size. A context is current.
     [[nodiscard]] cudaError_t find_variable(const void* host, Variable::Place& place);
     /// Fills in the host pointers of the image's __managed__ variables.
     [[nodiscard]] cudaError_t place_managed(Image& image);

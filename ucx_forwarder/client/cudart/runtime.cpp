@@ -103,6 +103,16 @@ cudaError_t primary_context(int device, CUcontext& context) noexcept {
     return cudaSuccess;
 }
 
+bool primary_is_current(int device) noexcept {
+    CUcontext current = nullptr;
+    if (driver().cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current)
+        return false;
+    Contexts& all = contexts();
+    const std::lock_guard lock(all.mutex);
+    const auto index = static_cast<std::size_t>(device);
+    return index < all.held.size() && all.held[index].retained && all.held[index].context == current;
+}
+
 cudaError_t enter_context() noexcept {
     if (const cudaError_t error = start(); error != cudaSuccess) [[unlikely]]
         return error;

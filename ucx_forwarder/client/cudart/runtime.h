@@ -7,6 +7,11 @@
 
 #include <cuda_runtime_api.h>
 
+#if CUDART_VERSION < 13000
+#error                                                                                                       \
+    "libcudart is written for the headers of CUDA 13.0 or later: configure --with-cuda=DIR with such a toolkit"
+#endif
+
 #include <new>
 #include <type_traits>
 
@@ -60,6 +65,9 @@ inline cudaError_t record(cudaError_t error) noexcept {
 
 /// Retains (once a process) the primary context of `device`.
 [[nodiscard]] cudaError_t primary_context(int device, CUcontext& context) noexcept;
+
+/// Whether the thread's current context is the primary one of `device`.
+[[nodiscard]] bool primary_is_current(int device) noexcept;
 
 /// cudaErrorInvalidDevice unless 0 <= device < count.
 [[nodiscard]] cudaError_t check_device(int device) noexcept;
