@@ -12,8 +12,9 @@ options=$(sed -n 's,^// nvcc: ,,p' "$source")
 "$NVCC" -std=c++17 -cudart shared $options "$source" -o "$work/program"
 variables=$(sed -n 's,^// env: ,,p' "$source")
 status=0
+# A device of its own, so that no other test's memory is in it.
 # shellcheck disable=SC2086 # one word a variable
-env $variables LD_LIBRARY_PATH="$top_builddir/ucx_forwarder/client/cudart/.libs:$top_builddir/contrib/softgpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+env SOFTGPU_DIR="$work/softgpu" $variables LD_LIBRARY_PATH="$top_builddir/ucx_forwarder/client/cudart/.libs:$top_builddir/contrib/softgpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
   "$work/program" || status=$?
 [ "$status" -eq 0 ] || echo "$(basename "$source"): exit status $status" >&2
 exit "$status"
