@@ -4,8 +4,10 @@
 
 #include "contrib/softgpu/ptx/engine.h"
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>

@@ -17,6 +17,7 @@ struct Launch {
     const Kernel* kernel = nullptr;
     Dim3 grid, block;
     std::uint32_t static_shared = 0, dynamic_shared = 0, dynamic_begin = 0;
+    std::uint32_t reserved_begin = 0, shared_bytes = 0; // shared_bytes: all of it
     std::vector<std::byte> parameters;
     const LaunchOptions* options = nullptr;
     AddressSpace space;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From parsed functions to instructions. ModuleCompiler (module.cc) lays out variables and functions; one
+// From parsed functions to instructions. ModuleCompiler (module.cpp) lays out variables and functions; one
 // FunctionCompiler a function chooses handlers and resolves operands.
 #pragma once
 

@@ -22,9 +22,8 @@ struct Isa {
 
 extern const Isa isa_v1; // any x86-64
 extern const Isa isa_v3; // AVX2, FMA
-extern const Isa isa_v4; // AVX-512
 
-// The best this CPU runs; the environment variable SOFTGPU_ISA=v1|v3|v4 asks for less.
+// The best this CPU runs; the environment variable SOFTGPU_ISA=v1 asks for less.
 [[nodiscard]] const Isa& best_isa();
 
 } // namespace softgpu::ptx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parser's inside, in two files: module level (parser.cc) and function bodies (parser_code.cc).
+// The parser's inside, in two files: module level (parser.cpp) and function bodies (parser_code.cpp).
 #pragma once
 
 #include "contrib/softgpu/ptx/ast.h"

@@ -82,9 +82,11 @@ enum Special : std::uint8_t {
     kEnvreg2,
     kZero,
     kOne,
+    kReservedSmem,
     kWarpSize,
     kSpecialCount
 };
+inline constexpr unsigned kReservedSharedBytes = 1024;
 inline constexpr unsigned kSpecialRow = kLanes * 4; // bytes
 
 // Special registers that change: read by an instruction of their own.
@@ -138,7 +140,8 @@ struct Program {
     std::deque<CallSite> calls;
     std::deque<std::vector<const Instr*>> tables; // of brx.idx
     std::deque<std::vector<Ref>> lists;           // operands of vector instructions
-    std::deque<std::string> messages;             // of instructions that are not supported
+    bool reserved_shared = false;     // %reserved_smem_offset is read: cooperative groups' scratch
+    std::deque<std::string> messages; // of instructions that are not supported
 };
 
 [[nodiscard]] inline std::uint64_t function_address(std::uint32_t index) {

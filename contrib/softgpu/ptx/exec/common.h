@@ -31,6 +31,30 @@ using s64 = std::int64_t;
 inline constexpr u32 kAll = 0xffffffff;
 
 template <class T>
+struct UnsignedOf {
+    using type = std::make_unsigned_t<T>;
+};
+template <>
+struct UnsignedOf<float> {
+    using type = u32;
+};
+template <>
+struct UnsignedOf<double> {
+    using type = u64;
+};
+template <class T>
+using Unsigned = typename UnsignedOf<T>::type;
+// Wide enough that products of 16-bit values do not overflow an int.
+template <class T>
+using Work = std::conditional_t<sizeof(T) == 8, u64, u32>;
+
+template <class To, class From>
+SOFTGPU_INLINE To bits(From v) {
+    static_assert(sizeof(To) == sizeof(From));
+    return __builtin_bit_cast(To, v);
+}
+
+template <class T>
 SOFTGPU_INLINE T* out(Warp& w, Ref r) {
     return reinterpret_cast<T*>(w.base[0] + r);
 }
@@ -64,10 +88,22 @@ SOFTGPU_INLINE void each(Warp& w, D* d, F f) {
         const s32* m = w.lanes.data();
 #pragma GCC ivdep
         for (unsigned l = 0; l < kLanes; ++l) {
-            const D v = f(l);
-            d[l] = m[l] != 0 ? v : d[l];
+            // In integers: a conditional store would not be vectorised.
+            using U = Unsigned<D>;
+            const U keep = static_cast<U>(static_cast<s64>(m[l]));
+            d[l] = bits<D>(static_cast<U>((bits<U>(static_cast<D>(f(l))) & keep) | (bits<U>(d[l]) & ~keep)));
         }
     }
+}
+
+// A value that set_csr() must come before the use of: what is only in a register is not held back by it.
+template <class T>
+SOFTGPU_INLINE T pinned(T v) {
+    if constexpr (std::is_floating_point_v<T>)
+        asm volatile("" : "+x"(v));
+    else
+        asm volatile("" : "+r"(v));
+    return v;
 }
 
 template <class F>
@@ -85,30 +121,6 @@ SOFTGPU_INLINE void set_csr(Warp& w, u32 csr) {
         _mm_setcsr(csr);
     }
     asm volatile("" ::: "memory"); // no operand is read, and so nothing computed, before
-}
-
-template <class T>
-struct UnsignedOf {
-    using type = std::make_unsigned_t<T>;
-};
-template <>
-struct UnsignedOf<float> {
-    using type = u32;
-};
-template <>
-struct UnsignedOf<double> {
-    using type = u64;
-};
-template <class T>
-using Unsigned = typename UnsignedOf<T>::type;
-// Wide enough that products of 16-bit values do not overflow an int.
-template <class T>
-using Work = std::conditional_t<sizeof(T) == 8, u64, u32>;
-
-template <class To, class From>
-SOFTGPU_INLINE To bits(From v) {
-    static_assert(sizeof(To) == sizeof(From));
-    return __builtin_bit_cast(To, v);
 }
 
 // The handler for an opcode; nullptr: not in this group, or not supported. May set fields of `in`.

@@ -76,7 +76,10 @@ private:
         if (c == '"')
             return string();
         if (begins_word(c)) {
-            while (in_word(peek()) || (peek() == ':' && peek(1) == ':' && in_word(peek(2))))
+            ++at_;
+            // Directives may be written without a space between: .reg.b16
+            while ((in_word(peek()) && (c != '.' || peek() != '.')) ||
+                   (peek() == ':' && peek(1) == ':' && in_word(peek(2))))
                 at_ += peek() == ':' ? 2 : 1;
             return make(TokenKind::word, begin, 0);
         }

@@ -189,11 +189,11 @@ const Instr* general(Warp& w, const Instr* in) {
             } else {
                 set_csr(w, kCsr[form.rounding]);
                 if (form.d == Type::f32)
-                    result = bits<u32>(is_signed(form.s) ? static_cast<float>(static_cast<s64>(v))
-                                                         : static_cast<float>(v));
+                    result = bits<u32>(is_signed(form.s) ? static_cast<float>(static_cast<s64>(pinned(v)))
+                                                         : static_cast<float>(pinned(v)));
                 else
-                    result = bits<u64>(is_signed(form.s) ? static_cast<double>(static_cast<s64>(v))
-                                                         : static_cast<double>(v));
+                    result = bits<u64>(is_signed(form.s) ? static_cast<double>(static_cast<s64>(pinned(v)))
+                                                         : static_cast<double>(pinned(v)));
             }
         } else {
             double v = 0;
@@ -230,7 +230,7 @@ const Instr* general(Warp& w, const Instr* in) {
                     break;
                 case Type::f32: {
                     set_csr(w, kCsr[form.rounding]);
-                    u32 b = bits<u32>(static_cast<float>(v));
+                    u32 b = bits<u32>(static_cast<float>(pinned(v)));
                     b = (b & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : b;
                     result = ftz && (b & 0x7f800000) == 0 ? b & 0x80000000 : b;
                     break;

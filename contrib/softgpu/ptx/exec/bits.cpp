@@ -225,6 +225,29 @@ const Instr* fns(Warp& w, const Instr* in) {
     return in + 1;
 }
 
+// vabsdiff4, vabsdiff2: imm: bits of a part; aux bit 0: signed, bit 1: sum of the parts plus c
+const Instr* vabsdiff(Warp& w, const Instr* in) {
+    const u32* a = row<u32>(w, in->a);
+    const u32* b = row<u32>(w, in->b);
+    const u32* c = row<u32>(w, in->c);
+    const u32 part = static_cast<u32>(in->imm), aux = in->aux;
+    each(w, out<u32>(w, in->d), [=](unsigned l) {
+        u32 sum = c[l], parts = 0;
+        for (u32 i = 0; i < 32; i += part) {
+            const u32 up = 32 - part;
+            const s64 x = (aux & 1) != 0 ? static_cast<s32>((a[l] >> i) << up) >> up
+                                         : static_cast<s64>(((a[l] >> i) << up) >> up);
+            const s64 y = (aux & 1) != 0 ? static_cast<s32>((b[l] >> i) << up) >> up
+                                         : static_cast<s64>(((b[l] >> i) << up) >> up);
+            const u32 difference = static_cast<u32>(x > y ? x - y : y - x);
+            sum += difference;
+            parts |= (difference & (kAll >> up)) << i;
+        }
+        return (aux & 2) != 0 ? sum : parts;
+    });
+    return in + 1;
+}
+
 u32 mode_of(const Op& op) {
     static constexpr std::string_view names[] = {"", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     for (u32 i = 1; i < 7; ++i)
@@ -289,6 +312,11 @@ Handler select_bits(const Op& op, Instr& in) {
         return lop3;
     if (n == "fns")
         return fns;
+    if ((n == "vabsdiff4" || n == "vabsdiff2") && !op.has("sat") && op.type(1) == op.type(2)) {
+        in.imm = n == "vabsdiff4" ? 8 : 16;
+        in.aux = (is_signed(op.type(1)) ? 1U : 0U) | (op.has("add") ? 2U : 0U);
+        return vabsdiff;
+    }
     return nullptr;
 }
 

@@ -34,11 +34,11 @@ const std::unordered_map<std::string_view, Special> kSpecialNames{
     {"%dynamic_smem_size", kDynamicSmemSize},
     {"%total_smem_size", kTotalSmemSize},
     {"%aggr_smem_size", kTotalSmemSize},
-    {"%reserved_smem_offset_begin", kZero},
-    {"%reserved_smem_offset_end", kZero},
-    {"%reserved_smem_offset_cap", kZero},
     {"%envreg1", kEnvreg1},
     {"%envreg2", kEnvreg2},
+    {"%reserved_smem_offset_begin", kReservedSmem},
+    {"%reserved_smem_offset_0", kReservedSmem},
+    {"%reserved_smem_offset_1", kReservedSmem},
     {"%tid.w", kZero},
     {"%ntid.w", kZero},
     {"%ctaid.w", kZero},
@@ -148,8 +148,10 @@ Ref FunctionCompiler::widened(Ref word, unsigned size) {
 }
 
 Ref FunctionCompiler::special_ref(std::string_view name, unsigned size) {
-    if (const auto special = kSpecialNames.find(name); special != kSpecialNames.end())
+    if (const auto special = kSpecialNames.find(name); special != kSpecialNames.end()) {
+        program_.reserved_shared = program_.reserved_shared || special->second == kReservedSmem;
         return widened(kSpecials | (special->second * kSpecialRow), size);
+    }
     if (name.starts_with("%envreg") || name.starts_with("%pm") || name == "%is_explicit_cluster")
         return module_.constants.add(size, 0);
     const auto clock = kClockNames.find(name);

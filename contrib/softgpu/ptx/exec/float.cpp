@@ -11,10 +11,14 @@ namespace {
 // Single precision results that are NaN are the one canonical NaN.
 template <class T>
 SOFTGPU_INLINE T canonical(T v) {
-    if constexpr (sizeof(T) == 4)
-        return v != v ? bits<T>(0x7fffffffU) : v;
-    else
+    if constexpr (sizeof(T) == 4) {
+        // Without a comparison, which the compiler would make a branch of and not vectorise.
+        const u32 b = bits<u32>(v);
+        const u32 nan = static_cast<u32>(static_cast<s32>(0x7f800000U - (b & 0x7fffffffU)) >> 31);
+        return bits<T>((b | (nan >> 1)) & ~(nan << 31));
+    } else {
         return v;
+    }
 }
 template <class T>
 SOFTGPU_INLINE T saturate(T v) { // NaN becomes +0
@@ -67,9 +71,9 @@ struct Sqrt {
     template <class T>
     static SOFTGPU_INLINE T apply(T a) {
         if constexpr (sizeof(T) == 4)
-            return bits<T>(_mm_cvtsi128_si32(_mm_castps_si128(_mm_sqrt_ss(_mm_set_ss(a)))));
+            return __builtin_sqrtf(a);
         else
-            return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(a), _mm_set_sd(a)));
+            return __builtin_sqrt(a);
     }
 };
 struct Rcp {

@@ -39,7 +39,7 @@ void Block::start(Launch& l, std::uint64_t index, unsigned cpu) {
     first_warp = 0;
     for (Barrier& b : barriers)
         b = {};
-    const std::size_t bytes = std::size_t{l.static_shared} + l.dynamic_shared;
+    const std::size_t bytes = l.shared_bytes;
     if (shared_store.size() < bytes + 128)
         shared_store.resize(bytes + 128);
     shared = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(shared_store.data()) + 63) &
@@ -63,7 +63,7 @@ void Block::start_warp(Warp& w, std::uint32_t index, unsigned cpu) {
     w.force_oldest = false;
     w.turn = 0;
     w.shared = shared;
-    w.shared_size = std::uint64_t{l.static_shared} + l.dynamic_shared;
+    w.shared_size = l.shared_bytes;
     w.parameters = l.parameters.data();
     w.parameter_size = l.parameters.size();
     w.space_base = l.space.base;
@@ -115,6 +115,7 @@ void Block::start_warp(Warp& w, std::uint32_t index, unsigned cpu) {
     fill(kEnvreg2, static_cast<std::uint32_t>(l.options->grid_workspace));
     fill(kZero, 0);
     fill(kOne, 1);
+    fill(kReservedSmem, l.reserved_begin);
     fill(kWarpSize, kLanes);
 
     Fragment f;

@@ -15,8 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSlice{
-    20};                                  // after which another block may be started beside a running one
-constexpr std::size_t kMostResident = 64; // blocks a CPU thread has started and not ended, unless cooperative
+    20}; // after which another block may be started beside a running one
+// Blocks a CPU thread has started and not ended, unless cooperative: when they seem to wait for others, or
+// are slow.
+constexpr std::size_t kMostResident = 128, kMostSlow = 8;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 std::atomic<std::uint64_t> launches{0};
 
@@ -84,7 +86,7 @@ private:
         if (++turns_ < resident_.size())
             return;
         turns_ = 0;
-        if (resident_.size() >= kMostResident || !start_next())
+        if (resident_.size() >= (spins > 0 ? kMostResident : kMostSlow) || !start_next())
             std::this_thread::yield();
     }
 
@@ -205,6 +207,11 @@ LaunchResult Engine::launch(const Kernel& kernel, const Dim3& grid, const Dim3& 
         return refuse(std::to_string(std::uint64_t{launch.static_shared} + dynamic_shared_bytes) +
                       " bytes of shared memory are more than a block can have (" +
                       std::to_string(options.max_shared_bytes) + ")");
+    launch.shared_bytes = launch.static_shared + dynamic_shared_bytes;
+    if (kernel.program->reserved_shared) {
+        launch.reserved_begin = (launch.shared_bytes + 127) & ~127U;
+        launch.shared_bytes = launch.reserved_begin + kReservedSharedBytes;
+    }
     launch.parameters.assign(parameters.begin(), parameters.begin() + kernel.parameter_bytes);
     launch.options = &options;
     launch.space = space_;
