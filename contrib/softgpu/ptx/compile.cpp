@@ -13,17 +13,17 @@ namespace {
 // Operands by opcode: T the first type, U the second, W twice the first, 2 4 8 bytes, P predicate, I goes to
 // Instr::imm. Lower case: may be missing.
 const std::unordered_map<std::string_view, std::string_view> kShapes{
-    {"add", "TTT"},    {"sub", "TTT"},      {"mul", "TTT"},   {"mad", "TTTT"},  {"fma", "TTTT"},
-    {"mul24", "444"},  {"mad24", "4444"},   {"div", "TTT"},   {"rem", "TTT"},   {"min", "TTTt"},
-    {"max", "TTTt"},   {"abs", "TT"},       {"neg", "TT"},    {"not", "TT"},    {"cnot", "TT"},
-    {"and", "TTT"},    {"or", "TTT"},       {"xor", "TTT"},   {"shl", "TT4"},   {"shr", "TT4"},
-    {"popc", "4T"},    {"clz", "4T"},       {"bfind", "4T"},  {"brev", "TT"},   {"bfe", "TT44"},
-    {"bfi", "TTT44"},  {"bmsk", "444"},     {"szext", "444"}, {"prmt", "4444"}, {"shf", "4444"},
-    {"lop3", "4444I"}, {"sad", "TTTT"},     {"addc", "TTT"},  {"subc", "TTT"},  {"madc", "TTTT"},
-    {"dp4a", "4444"},  {"dp2a", "4444"},    {"fns", "4444"},  {"sqrt", "TT"},   {"rcp", "TT"},
-    {"rsqrt", "TT"},   {"sin", "TT"},       {"cos", "TT"},    {"ex2", "TT"},    {"lg2", "TT"},
-    {"tanh", "TT"},    {"copysign", "TTT"}, {"testp", "PT"},  {"selp", "TTTP"}, {"slct", "TTTU"},
-    {"setp", "PTTp"},  {"set", "TUUp"},
+    {"add", "TTT"},    {"sub", "TTT"},    {"mul", "TTT"},        {"mad", "TTTT"},       {"fma", "TTTT"},
+    {"mul24", "444"},  {"mad24", "4444"}, {"div", "TTT"},        {"rem", "TTT"},        {"min", "TTTt"},
+    {"max", "TTTt"},   {"abs", "TT"},     {"neg", "TT"},         {"not", "TT"},         {"cnot", "TT"},
+    {"and", "TTT"},    {"or", "TTT"},     {"xor", "TTT"},        {"shl", "TT4"},        {"shr", "TT4"},
+    {"popc", "4T"},    {"clz", "4T"},     {"bfind", "4T"},       {"brev", "TT"},        {"bfe", "TT44"},
+    {"bfi", "TTT44"},  {"bmsk", "444"},   {"szext", "444"},      {"prmt", "4444"},      {"shf", "4444"},
+    {"lop3", "4444I"}, {"sad", "TTTT"},   {"addc", "TTT"},       {"subc", "TTT"},       {"madc", "TTTT"},
+    {"dp4a", "4444"},  {"dp2a", "4444"},  {"vabsdiff4", "4444"}, {"vabsdiff2", "4444"}, {"fns", "4444"},
+    {"sqrt", "TT"},    {"rcp", "TT"},     {"rsqrt", "TT"},       {"sin", "TT"},         {"cos", "TT"},
+    {"ex2", "TT"},     {"lg2", "TT"},     {"tanh", "TT"},        {"copysign", "TTT"},   {"testp", "PT"},
+    {"selp", "TTTP"},  {"slct", "TTTU"},  {"setp", "PTTp"},      {"set", "TUUp"},
 };
 
 // Those that leave the straight path, or wait: a guard becomes a branch around them.

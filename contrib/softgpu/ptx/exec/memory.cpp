@@ -54,6 +54,34 @@ const Instr* load(Warp& w, const Instr* in) {
     }
     return in + 1;
 }
+// Shared memory through 32-bit addresses, which is most of it.
+template <class T, class R>
+const Instr* load_shared(Warp& w, const Instr* in) {
+    const u32* a = row<u32>(w, in->a);
+    const u32 imm = static_cast<u32>(in->imm);
+    alignas(64) u32 offset[kLanes];
+    u32 low = 0, most = 0;
+    if (w.mask == kAll) {
+        for (unsigned l = 0; l < kLanes; ++l)
+            offset[l] = a[l] + imm;
+    } else {
+        const u32 first = a[__builtin_ctz(w.mask)];
+        for (unsigned l = 0; l < kLanes; ++l)
+            offset[l] = (w.lanes[l] != 0 ? a[l] : first) + imm;
+    }
+    for (unsigned l = 0; l < kLanes; ++l) {
+        low |= offset[l];
+        most = offset[l] > most ? offset[l] : most;
+    }
+    if ((low & (sizeof(T) - 1)) != 0 || most >= w.shared_size || sizeof(T) > w.shared_size - most)
+        return load<T, R>(w, in); // which says what is wrong
+    note_spin(w, in);
+    const std::byte* base = w.shared;
+    each(w, out<R>(w, in->d), [=, &offset](unsigned l) {
+        return static_cast<R>(*reinterpret_cast<const T*>(base + static_cast<s32>(offset[l])));
+    });
+    return in + 1;
+}
 template <class T, class R>
 const Instr* load_vector(Warp& w, const Instr* in) {
     const unsigned n = in->aux >> 8;
@@ -163,24 +191,26 @@ const Instr* copy_to_shared(Warp& w, const Instr* in) {
 }
 
 template <class T, class R>
-Handler one(const Op& op, bool param) {
+Handler one(const Op& op, bool param, bool shared) {
     if (op.name == "st")
         return op.vector > 1 ? store_vector<T, R> : store<T, R>;
-    return op.vector > 1 ? load_vector<T, R> : param ? load_param<T, R> : load<T, R>;
+    if (op.vector > 1)
+        return load_vector<T, R>;
+    return param ? load_param<T, R> : shared ? load_shared<T, R> : load<T, R>;
 }
 template <class T>
-Handler by_register(const Op& op, unsigned size, bool param) {
+Handler by_register(const Op& op, unsigned size, bool param, bool shared) {
     switch (size) {
     case 2:
         if constexpr (sizeof(T) <= 2)
-            return one<T, u16>(op, param);
+            return one<T, u16>(op, param, shared);
         return nullptr;
     case 4:
         if constexpr (sizeof(T) <= 4)
-            return one<T, u32>(op, param);
+            return one<T, u32>(op, param, shared);
         return nullptr;
     case 8:
-        return one<T, u64>(op, param);
+        return one<T, u64>(op, param, shared);
     default:
         return nullptr;
     }
@@ -193,34 +223,35 @@ Handler select_memory(const Op& op, Instr& in, unsigned register_size) {
     if (op.name == "cp.async")
         return copy_to_shared;
     const bool param = static_cast<Where>(in.aux & 0xff) == Where::param && in.a == kNoRef;
+    const bool shared = static_cast<Where>(in.aux & 0xff) == Where::shared && (in.flags & kAddress32) != 0;
     if (op.has("volatile") || op.has("relaxed") || op.has("acquire"))
         in.flags |= kSpin;
     switch (op.type()) {
     case Type::b8:
     case Type::u8:
-        return by_register<u8>(op, register_size, param);
+        return by_register<u8>(op, register_size, param, shared);
     case Type::s8:
-        return by_register<s8>(op, register_size, param);
+        return by_register<s8>(op, register_size, param, shared);
     case Type::b16:
     case Type::u16:
     case Type::f16:
     case Type::bf16:
-        return by_register<u16>(op, register_size, param);
+        return by_register<u16>(op, register_size, param, shared);
     case Type::s16:
-        return by_register<s16>(op, register_size, param);
+        return by_register<s16>(op, register_size, param, shared);
     case Type::b32:
     case Type::u32:
     case Type::f32:
     case Type::f16x2:
     case Type::bf16x2:
-        return by_register<u32>(op, register_size, param);
+        return by_register<u32>(op, register_size, param, shared);
     case Type::s32:
-        return by_register<s32>(op, register_size, param);
+        return by_register<s32>(op, register_size, param, shared);
     case Type::b64:
     case Type::u64:
     case Type::s64:
     case Type::f64:
-        return by_register<u64>(op, register_size, param);
+        return by_register<u64>(op, register_size, param, shared);
     case Type::b128:
         return op.vector > 1 ? nullptr : op.name == "st" ? store128 : load128;
     default:
