@@ -269,7 +269,8 @@ Reply Server::State::answer_munge(const Route& route, const std::string& method,
                                      " at " + options.name + ": only root and SlurmUser may");
         return route.json_handler(peer, question->body);
     });
-    if (status != 200)
+    // No room and not ready are answers like others, and askers repeat themselves.
+    if (status != 200 && status != 409 && status != 503)
         log(method + " " + path + " from uid " + std::to_string(peer.uid) + " at " + peer.address + ": " +
             result["error"].get<std::string>());
     auto sealed = seal_answer({question->nonce, status, std::move(result)}, options.munge_socket, peer.uid);

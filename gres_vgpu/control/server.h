@@ -48,7 +48,8 @@ public:
         std::size_t max_plain_body = 16 << 10;     ///< the same for plain routes, which anyone may call
         std::chrono::milliseconds deadline{10000}; ///< to receive a whole request, or to send a whole answer
         std::vector<uid_t> admins{0}; ///< who may use protected routes that are not open to everyone
-        /// Called with one sentence for each refused or failed request, from any thread. May be empty.
+        /// Called with one sentence for each refused or failed request (not for 409 and 503), from any
+        /// thread. May be empty.
         std::function<void(const std::string&)> log;
     };
     enum class Access { admins, everyone };
