@@ -7,6 +7,9 @@ namespace vgpu::protocol {
 
 namespace {
 
+/// Far above what any driver allows; below it, sums do not overflow.
+constexpr std::uint32_t max_parameter_bytes = 1U << 20;
+
 /// An Encoder over a vector that grows.
 class Writer {
 public:
@@ -88,8 +91,6 @@ std::vector<std::byte> encode(const std::vector<DeviceSnapshot>& devices) {
         out.put(device.luid_node_mask);
         out.put(device.total_memory);
         out.put(device.driver_version);
-        out.put(device.least_priority);
-        out.put(device.greatest_priority);
         out.put_values(device.attributes);
     }
     return std::move(out).out();
@@ -97,7 +98,7 @@ std::vector<std::byte> encode(const std::vector<DeviceSnapshot>& devices) {
 
 bool decode(Bytes body, std::vector<DeviceSnapshot>& devices) {
     Decoder in(body);
-    devices.assign(take_count(in, 64), {});
+    devices.assign(take_count(in, 52), {});
     for (auto& device : devices) {
         device.name = in.take_text();
         device.uuid = in.take<CUuuid>();
@@ -106,8 +107,6 @@ bool decode(Bytes body, std::vector<DeviceSnapshot>& devices) {
         device.luid_node_mask = in.take<std::uint32_t>();
         device.total_memory = in.take<std::uint64_t>();
         device.driver_version = in.take<int>();
-        device.least_priority = in.take<int>();
-        device.greatest_priority = in.take<int>();
         device.attributes = take_values(in);
     }
     return in.complete();
@@ -137,6 +136,9 @@ bool decode(Bytes body, ModuleSnapshot& module) {
         kernel.parameters.resize(take_count(in, sizeof(KernelParameter)));
         for (auto& parameter : kernel.parameters) {
             parameter = in.take<KernelParameter>();
+            if (parameter.offset > max_parameter_bytes || parameter.size > max_parameter_bytes) {
+                return false;
+            }
         }
     }
     module.info_log = in.take_text();

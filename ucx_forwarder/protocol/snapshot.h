@@ -23,8 +23,6 @@ struct DeviceSnapshot {
     std::uint32_t luid_node_mask = 0;
     std::uint64_t total_memory = 0; ///< bytes; the vGPU's, not the GPU's
     int driver_version = 0;         ///< cuDriverGetVersion of the node's driver
-    int least_priority = 0;         ///< cuCtxGetStreamPriorityRange
-    int greatest_priority = 0;
     /// By CUdevice_attribute; nullopt where the node's driver does not know the attribute.
     std::vector<std::optional<int>> attributes;
 

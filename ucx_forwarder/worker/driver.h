@@ -71,7 +71,7 @@ struct DriverError : std::runtime_error {
     F(cuStreamDestroy_v2)                                                                                    \
     F(cuStreamSynchronize)                                                                                   \
     F(cuStreamQuery)                                                                                         \
-    F(cuStreamWaitEvent)                                                                                     \
+    F(cuStreamIsCapturing)                                                                                   \
     F(cuEventDestroy_v2)                                                                                     \
     F(cuEventRecord)                                                                                         \
     F(cuEventRecordWithFlags)                                                                                \

@@ -105,6 +105,8 @@ private:
     /// Charges the lease, allocates, and remembers; `allocate` is the driver call. Address: what it gave.
     template <class F>
     CUresult allocate(const Record& record, std::uint64_t bytes, CUdeviceptr& address, F&& allocate);
+    /// A copy or function that would be kept in a graph: what it refers to is the client's, or gone by then.
+    bool kept_by_capture(CUstream stream) const;
     /// Runs a blocking driver call on a waiter thread with the record's context current, then replies.
     CUresult wait_elsewhere(const Record& record, std::function<CUresult()> blocking);
     /// Spins for a moment while no other call waits: true when `ready` says so.
@@ -138,6 +140,7 @@ private:
     OutputCapture output_;
     IncomingQueue queue_;
     bool greeted_ = false;
+    bool captures_ = false; ///< the client has begun a capture at some time
 
     static constexpr std::uint64_t no_context = ~std::uint64_t{0};
     std::uint64_t current_ = no_context; ///< id of the executing thread's current context
@@ -175,7 +178,8 @@ CUresult Executor::call_driver(Arguments<C>& arguments) {
     if (symbol == nullptr) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    auto values = std::apply([](auto&... argument) { return std::tuple_cat(argument.driver()...); }, arguments);
+    auto values =
+        std::apply([](auto&... argument) { return std::tuple_cat(argument.driver()...); }, arguments);
     const auto function = reinterpret_cast<typename Signature<decltype(values)>::Function>(symbol);
     return std::apply(function, values);
 }

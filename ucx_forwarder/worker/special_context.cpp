@@ -179,7 +179,14 @@ Executor::special<Call::cuStreamBeginCapture_v2>(const Record&,
     // The stricter modes forbid calls of other threads, or of the capturing one; here all threads of the
     // client are one.
     std::get<1>(arguments).value = CU_STREAM_CAPTURE_MODE_RELAXED;
+    captures_ = true;
     return call_driver<Call::cuStreamBeginCapture_v2>(arguments);
+}
+
+bool Executor::kept_by_capture(CUstream stream) const {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return captures_ && driver_->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 } // namespace vgpu::worker

@@ -43,14 +43,20 @@ CUresult Executor::copy_to_host(const Record& record, std::uint64_t size, std::f
     if (size <= chunk_bytes) {
         // One piece: the data are the body of the reply.
         const auto whole = [this, caller, size, copy = std::move(copy)] {
-            const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+            const std::shared_ptr<std::byte[]> buffer(new std::byte[size]);
             CUresult status = copy(buffer.get(), 0, size);
             const bool copied = status == CUDA_SUCCESS;
             send_output();
-            if (copied) {
-                status = take_deferred(caller.context);
+            if (!copied) {
+                reply(caller, status);
+                return;
             }
-            reply(caller, status, {}, copied ? Bytes(buffer.get(), size) : Bytes{});
+            ReplyHeader header;
+            header.slot = caller.slot;
+            header.status = take_deferred(caller.context);
+            header.consumed = consumed_.load();
+            connection_.send(std::as_bytes(std::span(&header, 1)), Bytes(buffer.get(), size),
+                             transport::Body::borrow, [buffer] {});
         };
         if (size <= short_copy && soon(ready)) {
             whole();
@@ -106,6 +112,9 @@ template <>
 CUresult Executor::special<Call::cuMemcpyHtoDAsync_v2>(const Record&,
                                                        Arguments<Call::cuMemcpyHtoDAsync_v2>& arguments) {
     auto& [to, from, stream] = arguments;
+    if (kept_by_capture(stream.value)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     // The source is ordinary memory: the driver has read it when the call returns.
     return driver_->cuMemcpyHtoDAsync_v2(to.value, from.value.data(), from.value.size(), stream.value);
 }
@@ -125,6 +134,9 @@ template <>
 CUresult Executor::special<Call::cuMemcpyDtoHAsync_v2>(const Record& record,
                                                        Arguments<Call::cuMemcpyDtoHAsync_v2>& arguments) {
     auto& [to, from, stream] = arguments;
+    if (kept_by_capture(stream.value)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     return copy_to_host(
         record, to.size, [this, handle = stream.value] { return driver_->cuStreamQuery(handle); },
         [this, source = from.value, handle = stream.value](std::byte* buffer, std::uint64_t offset,
@@ -198,6 +210,9 @@ CUresult Executor::special<Call::copy_3d_to_device>(const Record&,
         size != from.value.size()) {
         throw ProtocolError("a copy to the device does not have the size that its shape says");
     }
+    if (shape.value.async != 0 && kept_by_capture(stream.value)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     CUDA_MEMCPY3D copy;
     if (const CUresult status = driver_copy(shape.value, copy); status != CUDA_SUCCESS) {
         return status;
@@ -215,6 +230,9 @@ CUresult Executor::special<Call::copy_3d_to_host>(const Record& record,
         shape.value.to.memory != CopyShape::Memory::host || !chunk_size(shape.value, size) ||
         size != to.size) {
         throw ProtocolError("a copy to the host does not have the size that its shape says");
+    }
+    if (shape.value.async != 0 && kept_by_capture(stream.value)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     CUDA_MEMCPY3D copy;
     if (const CUresult status = driver_copy(shape.value, copy); status != CUDA_SUCCESS) {

@@ -115,6 +115,9 @@ CUresult Executor::special<Call::hello>(const Record&, Arguments<Call::hello>& a
 template <>
 CUresult Executor::special<Call::host_function>(const Record&, Arguments<Call::host_function>& arguments) {
     auto& [stream, number] = arguments;
+    if (kept_by_capture(stream.value)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     void* pointer = host_functions_.add(number.value);
     if (pointer == nullptr) {
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -133,11 +133,7 @@ VGPU_API cuCtxSetSharedMemConfig(CUsharedconfig config) {
 VGPU_API cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
     Context* context;
     VGPU_TRY(current(context));
-    if (leastPriority)
-        *leastPriority = context->device->snapshot->least_priority;
-    if (greatestPriority)
-        *greatestPriority = context->device->snapshot->greatest_priority;
-    return CUDA_SUCCESS;
+    return context->call<Call::cuCtxGetStreamPriorityRange>(leastPriority, greatestPriority);
 }
 
 VGPU_API cuCtxResetPersistingL2Cache(void) {

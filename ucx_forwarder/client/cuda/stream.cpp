@@ -3,6 +3,7 @@
 // there.
 #include "ucx_forwarder/client/cuda/client.h"
 
+#include <algorithm>
 #include <array>
 
 namespace vgpu::client {
@@ -43,9 +44,13 @@ CUresult create(CUstream* result, unsigned flags, int priority) {
     VGPU_TRY(current(context));
     if (!result || flags & ~unsigned(CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
-    // As documented: a priority out of range becomes the nearest one.
-    priority = std::max(priority, context->device->snapshot->greatest_priority);
-    priority = std::min(priority, context->device->snapshot->least_priority);
+    if (priority != 0) { // 0 is always there; asking costs a round trip
+        int least = 0;
+        int greatest = 0;
+        VGPU_TRY(context->call<Call::cuCtxGetStreamPriorityRange>(&least, &greatest));
+        // As documented: a priority out of range becomes the nearest one.
+        priority = std::clamp(priority, std::min(greatest, least), least);
+    }
     auto made = client().streams.make();
     if (!made.object)
         return CUDA_ERROR_OUT_OF_MEMORY;
