@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace vgpu::client {
@@ -37,6 +38,31 @@ void place(ReplySlot& slot, std::uint64_t offset, std::span<const std::byte> par
     std::byte* to = slot.body.data() + offset;
     if (!part.empty() && to != part.data()) {
         std::memcpy(to, part.data(), part.size());
+    }
+}
+
+/// The sessions that are open when the process exits.
+struct OpenSessions {
+    std::mutex mutex;
+    std::vector<Session*> sessions;
+
+    static OpenSessions& instance() {
+        static OpenSessions* const instance = new OpenSessions; // leaked: used in exit handlers
+        return *instance;
+    }
+};
+
+/// Runs before the transport's own exit handler, which was registered earlier, when the connection was made:
+/// calls that come later must find an ended session, not a lost one.
+void end_sessions() {
+    OpenSessions& open = OpenSessions::instance();
+    std::vector<Session*> sessions;
+    {
+        const std::lock_guard lock(open.mutex);
+        sessions = open.sessions;
+    }
+    for (Session* session : sessions) {
+        session->shutdown();
     }
 }
 
@@ -330,10 +356,22 @@ Session::Session(std::string node, std::unique_ptr<transport::Connection> connec
     if (!decode(Bytes(body), state.devices_)) {
         throw SessionError("GPU node " + state.node_ + ": the worker's list of devices cannot be read");
     }
+    static const int registered = std::atexit(end_sessions);
+    (void)registered;
+    {
+        OpenSessions& open = OpenSessions::instance();
+        const std::lock_guard lock(open.mutex);
+        open.sessions.push_back(this);
+    }
     add_to_stats(*this);
 }
 
 Session::~Session() {
+    {
+        OpenSessions& open = OpenSessions::instance();
+        const std::lock_guard lock(open.mutex);
+        std::erase(open.sessions, this);
+    }
     remove_from_stats(*this);
     shutdown();
 }

@@ -3,6 +3,8 @@
 
 #include "ucx_forwarder/client/cuda/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -15,6 +17,7 @@ namespace vgpu::client {
 namespace {
 
 struct Stats {
+    const pid_t process = ::getpid();
     std::mutex mutex;
     std::vector<const Session*> sessions;
     std::vector<Session::Counts> ended = std::vector<Session::Counts>(protocol::call_count);
@@ -36,6 +39,9 @@ void add(std::vector<Session::Counts>& to, const Session& session) {
 
 void print() {
     Stats& stats = Stats::instance();
+    if (::getpid() != stats.process) {
+        return; // a forked child, which made no call itself
+    }
     const std::lock_guard lock(stats.mutex);
     auto total = stats.ended;
     for (const Session* session : stats.sessions) {
