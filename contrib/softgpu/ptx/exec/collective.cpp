@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the lanes of a warp do together: shfl, vote, match, redux, activemask, elect, bar.warp.sync.
 // Operands: d, a; the member mask in e; a second predicate result in guard (these are never guarded
-// themselves). Instr::imm: see kSource... in warp.cpp, for fragments that meet in different places of the
+// themselves). Instr::imm: see Kind in ../collective.cpp, for fragments that meet in different places of the
 // code.
 #include "contrib/softgpu/ptx/exec/common.h"
 
