@@ -275,7 +275,9 @@ int run_session(transport::Connection& connection, const WorkerJob& job) {
         spdlog::error("client {}: {}; the session is ended", job.client, error.what());
         status = 1;
     }
-    connection.close(std::chrono::milliseconds(500)); // from now on it does not call the executor
+    connection.close(std::chrono::milliseconds(500));
+    // False only when its threads have made their last call of the executor, which goes now.
+    (void)connection.wait_until([] { return false; });
     return status;
 }
 
