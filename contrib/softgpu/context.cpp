@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unistd.h>
 #include <utility>
 
 namespace softgpu {
@@ -35,9 +36,22 @@ private:
 
 } // namespace
 
+// The main thread keeps its stack: programs call the driver from exit handlers, which run after the destructors of its
+// thread-local objects. What another thread calls that late finds an empty one.
 std::vector<std::shared_ptr<Context>>& context_stack() {
-    static thread_local std::vector<std::shared_ptr<Context>> stack;
-    return stack;
+    using Stack = std::vector<std::shared_ptr<Context>>;
+    static thread_local constinit Stack* stack = nullptr;
+    static thread_local struct Ending {
+        ~Ending() {
+            if (::gettid() != ::getpid())
+                delete std::exchange(stack, nullptr);
+        }
+    } ending;
+    if (!stack) {
+        (void)&ending; // its destructor is registered by this use
+        stack = new Stack;
+    }
+    return *stack;
 }
 
 Context::Context(Device& device, unsigned flags, bool primary)

@@ -52,13 +52,23 @@ OwnContext::OwnContext() {
     OK(reinterpret_cast<Create>(symbol("cuCtxCreate_v2"))(&context, 0, device));
 }
 
-OwnContext::~OwnContext() { CU(cuCtxDestroy)(context); }
+OwnContext::~OwnContext() {
+    CU(cuCtxDestroy)(context);
+}
 
-Buffer::Buffer(std::size_t size) { OK(CU(cuMemAlloc)(&address_, size)); }
-Buffer::~Buffer() { CU(cuMemFree)(address_); }
+Buffer::Buffer(std::size_t size) {
+    OK(CU(cuMemAlloc)(&address_, size));
+}
+Buffer::~Buffer() {
+    CU(cuMemFree)(address_);
+}
 
-Kernels::Kernels() { OK(CU(cuModuleLoadData)(&module, kernels)); }
-Kernels::~Kernels() { CU(cuModuleUnload)(module); }
+Kernels::Kernels() {
+    OK(CU(cuModuleLoadData)(&module, kernels));
+}
+Kernels::~Kernels() {
+    CU(cuModuleUnload)(module);
+}
 
 CUfunction Kernels::operator[](const char* name) const {
     CUfunction function = nullptr;

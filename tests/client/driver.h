@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driver library under test. The same tests run on softgpu's own libcuda.so.1 and on the client's in front of it:
-// what a program sees must be the same. Not linked but opened, from the path in VGPU_TEST_LIBCUDA.
+// The driver library under test. The same tests run on softgpu's own libcuda.so.1 and on the client's in
+// front of it: what a program sees must be the same. Not linked but opened, from the path in
+// VGPU_TEST_LIBCUDA.
 #pragma once
 
 #include <boost/test/unit_test.hpp>

@@ -2,9 +2,9 @@
 #include "tests/client/driver.h"
 
 // add(out, a, b, n): out[i] = a[i] + b[i].   scale(out, n, factor): out[i] *= factor.
-// mixed(out, byte, word, wide, real): one of each size, to see that parameters are packed as the kernel reads them.
-// bad(p): stores to *p.   spin(ns): waits.   shared(out): returns what it finds of dynamic shared memory.
-// `table` and `counter` are global variables.
+// mixed(out, byte, word, wide, real): one of each size, to see that parameters are packed as the kernel reads
+// them. bad(p): stores to *p.   spin(ns): waits.   shared(out): returns what it finds of dynamic shared
+// memory. `table` and `counter` are global variables.
 const char driver::kernels[] = R"(
 .version 7.0
 .target sm_75

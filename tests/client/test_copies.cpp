@@ -10,7 +10,9 @@ using driver::download;
 using driver::Primary;
 using driver::upload;
 
-static CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+static CUdeviceptr address(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
 
 static std::vector<std::uint8_t> pattern(std::size_t size, unsigned seed = 1) {
     std::vector<std::uint8_t> data(size);

@@ -10,7 +10,9 @@ using driver::Buffer;
 using driver::download;
 using driver::Primary;
 
-static CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+static CUdeviceptr address(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
 
 BOOST_FIXTURE_TEST_SUITE(memory, Primary)
 
@@ -91,7 +93,8 @@ BOOST_AUTO_TEST_CASE(pointer_attributes) {
     BOOST_CHECK_EQUAL(size, 5000U);
 
     int local = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE, CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(&local)));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address(&local)));
     // The plural form never fails for a pointer that is nobody's.
     CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
     void* to[] = {&of, &type};
@@ -143,7 +146,9 @@ BOOST_AUTO_TEST_CASE(memsets) {
     OK(CU(cuMemsetD2D32)(a, 64, 9, 2, 3));
     words = download<std::uint32_t>(a, 64);
     for (int i = 0; i < 64; ++i)
-        BOOST_CHECK_EQUAL(words[std::size_t(i)], i % 16 < 2 && i / 16 < 3 ? 9U : i < 3 && i > 1 ? 0xdeadbeef : 0x12341234);
+        BOOST_CHECK_EQUAL(words[std::size_t(i)], i % 16 < 2 && i / 16 < 3 ? 9U
+                                                 : i < 3 && i > 1         ? 0xdeadbeef
+                                                                          : 0x12341234);
     OK(CU(cuMemsetD8Async)(a, 1, 1024, nullptr));
     BOOST_CHECK(download<unsigned char>(a, 1024) == std::vector<unsigned char>(1024, 1));
     OK(CU(cuMemsetD8)(a, 1, 0));

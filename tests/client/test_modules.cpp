@@ -57,7 +57,8 @@ BOOST_AUTO_TEST_CASE(bad_images) {
     CUmodule module = nullptr;
     FAILS(CUDA_ERROR_INVALID_VALUE, CU(cuModuleLoadData)(&module, nullptr));
     BOOST_CHECK(CU(cuModuleLoadData)(&module, "this is no image") != CUDA_SUCCESS);
-    FAILS(CUDA_ERROR_INVALID_PTX, CU(cuModuleLoadData)(&module, ".version 7.0\n.target sm_75\n.nonsense here;\n"));
+    FAILS(CUDA_ERROR_INVALID_PTX,
+          CU(cuModuleLoadData)(&module, ".version 7.0\n.target sm_75\n.nonsense here;\n"));
     FAILS(CUDA_ERROR_FILE_NOT_FOUND, CU(cuModuleLoad)(&module, "/nonexistent/module.ptx"));
 }
 
@@ -67,7 +68,8 @@ BOOST_AUTO_TEST_CASE(error_log) {
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
     CUmodule module = nullptr;
     FAILS(CUDA_ERROR_INVALID_PTX,
-          CU(cuModuleLoadDataEx)(&module, ".version 7.0\n.target sm_75\n.nonsense here;\n", 2, options, values));
+          CU(cuModuleLoadDataEx)(&module, ".version 7.0\n.target sm_75\n.nonsense here;\n", 2, options,
+                                 values));
     BOOST_CHECK_GT(std::strlen(log), 0U);
 }
 
@@ -105,7 +107,8 @@ BOOST_AUTO_TEST_CASE(libraries) {
     void* parameters[] = {&pointer, &n, &factor};
     OK(CU(cuLaunchKernel)(function, 1, 1, 1, 128, 1, 1, 0, nullptr, parameters, nullptr));
     // A kernel may stand where a function is asked for.
-    OK(CU(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 128, 1, 1, 0, nullptr, parameters, nullptr));
+    OK(CU(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 128, 1, 1, 0, nullptr, parameters,
+                          nullptr));
     BOOST_CHECK(download<unsigned>(a, 100) == std::vector<unsigned>(100, 98));
     CUdeviceptr table = 0;
     size_t size = 0;
@@ -173,7 +176,8 @@ BOOST_AUTO_TEST_CASE(parameters_of_all_sizes) {
         float real;
     } packed{pointer, byte, word, wide, real};
     size_t size = offsetof(decltype(packed), real) + sizeof real;
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
     OK(CU(cuLaunchKernel)(kernels["mixed"], 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
     check_mixed(out);
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -203,8 +207,8 @@ BOOST_AUTO_TEST_CASE(extended) {
 BOOST_AUTO_TEST_CASE(bad_shapes) {
     Kernels kernels;
     CUfunction count = kernels["count"];
-    auto launch = [&](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                      unsigned shared = 0) {
+    auto launch = [&](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared = 0) {
         return CU(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
     };
     OK(launch(count, 1, 1, 1, 1, 1, 1));
@@ -260,7 +264,8 @@ BOOST_AUTO_TEST_CASE(occupancy) {
     OK(CU(cuOccupancyMaxPotentialBlockSize)(&grid, &block, kernels["add"], nullptr, 0, 0));
     BOOST_CHECK_GE(block, 32);
     BOOST_CHECK_GE(grid, 1);
-    FAILS(CUDA_ERROR_INVALID_VALUE, CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernels["add"], 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernels["add"], 0, 0));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process's beginning, forking and end do. This process itself never calls cuInit: every case is a child of its
-// own, and says by its exit status where it failed.
+// What a process's beginning, forking and end do. This process itself never calls cuInit: every case is a
+// child of its own, and says by its exit status where it failed.
 #define BOOST_TEST_DYN_LINK
 #define BOOST_TEST_MODULE process
 #include <boost/test/unit_test.hpp>
@@ -25,8 +25,8 @@ void* symbol(const char* name) {
 #define TEXT(text) TEXT_(text)
 #define CU(name) (reinterpret_cast<decltype(&::name)>(symbol(TEXT(name))))
 /// In a child: ends it with this line's number as its status unless the condition holds.
-#define MUST(condition)                                                                                       \
-    if (!(condition))                                                                                         \
+#define MUST(condition)                                                                                      \
+    if (!(condition))                                                                                        \
     _exit(__LINE__ % 250 + 1)
 
 /// The exit status of a child that runs this; a signal is 1000 + its number.
@@ -114,7 +114,9 @@ BOOST_AUTO_TEST_CASE(init_in_many_threads) {
                       0);
 }
 
-BOOST_AUTO_TEST_CASE(orderly_exit) { BOOST_CHECK_EQUAL(child(use_it, true), 0); }
+BOOST_AUTO_TEST_CASE(orderly_exit) {
+    BOOST_CHECK_EQUAL(child(use_it, true), 0);
+}
 
 static void exit_handler() {
     // Statics of programs call the driver from here; whatever it answers, it must answer.

@@ -118,9 +118,11 @@ BOOST_AUTO_TEST_CASE(host_functions) {
     order.clear();
     static int numbers[] = {1, 2, 3, 4, 5};
     for (int& number : numbers)
-        OK(CU(cuLaunchHostFunc)(stream, [](void* data) { order.push_back(*static_cast<int*>(data)); }, &number));
+        OK(CU(cuLaunchHostFunc)(
+            stream, [](void* data) { order.push_back(*static_cast<int*>(data)); }, &number));
     OK(CU(cuStreamAddCallback)(
-        stream, [](CUstream, CUresult status, void*) { order.push_back(status == CUDA_SUCCESS ? 6 : -1); }, nullptr, 0));
+        stream, [](CUstream, CUresult status, void*) { order.push_back(status == CUDA_SUCCESS ? 6 : -1); },
+        nullptr, 0));
     OK(CU(cuStreamSynchronize)(stream));
     BOOST_CHECK((order == std::vector<int>{1, 2, 3, 4, 5, 6}));
     OK(CU(cuStreamDestroy)(stream));
@@ -133,7 +135,8 @@ BOOST_AUTO_TEST_CASE(host_function_fills_what_a_copy_reads) {
     OK(CU(cuMemHostAlloc)(&pinned, 4, 0));
     *static_cast<int*>(pinned) = 1;
     Buffer a(4);
-    OK(CU(cuLaunchHostFunc)(stream, [](void* data) { *static_cast<int*>(data) = 42; }, pinned));
+    OK(CU(cuLaunchHostFunc)(
+        stream, [](void* data) { *static_cast<int*>(data) = 42; }, pinned));
     OK(CU(cuMemcpyHtoDAsync)(a, pinned, 4, stream));
     OK(CU(cuStreamSynchronize)(stream));
     BOOST_CHECK_EQUAL(download<int>(a, 1)[0], 42);

@@ -4,6 +4,7 @@
 #include "ucx_forwarder/client/cuda/session_open.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <pthread.h>
 #include <utility>
 
@@ -46,7 +47,12 @@ CUresult Client::initialize() {
     if (registered != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
     try {
-        return connect();
+        VGPU_TRY(connect());
+        // Runs before the exit handlers that the sessions' own libraries registered, and after the
+        // destructors of the program's objects that were made later than this. Other threads may still be at
+        // work.
+        static const int at_exit = std::atexit([] { instance().shut_down(); });
+        return at_exit == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
     } catch (const OpenError& error) {
         say(error.what());
         return error.status;

@@ -29,7 +29,7 @@ public:
 
     /// cuInit: connects once. Any thread; later callers wait for the first and get its result.
     CUresult initialize();
-    /// For the destructor of the library: an orderly end of the sessions. Later calls get
+    /// At exit: an orderly end of the sessions. Later calls get
     /// CUDA_ERROR_DEINITIALIZED.
     void shut_down();
 

@@ -24,9 +24,3 @@ VGPU_API cuDriverGetVersion(int* driverVersion) {
     *driverVersion = version;
     return CUDA_SUCCESS;
 }
-
-// Runs when the process ends, after the program's own exit handlers and destructors; threads may still be at
-// work, and find the sessions ended.
-__attribute__((destructor)) static void at_exit() {
-    client().shut_down();
-}
