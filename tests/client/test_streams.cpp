@@ -144,6 +144,20 @@ BOOST_AUTO_TEST_CASE(host_function_fills_what_a_copy_reads) {
     OK(CU(cuStreamDestroy)(stream));
 }
 
+BOOST_AUTO_TEST_CASE(host_functions_must_not_call) {
+    static CUresult result;
+    result = CUDA_SUCCESS;
+    OK(CU(cuLaunchHostFunc)(
+        nullptr,
+        [](void*) {
+            CUdeviceptr memory = 0;
+            result = CU(cuMemAlloc)(&memory, 100);
+        },
+        nullptr));
+    OK(CU(cuStreamSynchronize)(nullptr));
+    FAILS(CUDA_ERROR_NOT_PERMITTED, result);
+}
+
 BOOST_AUTO_TEST_CASE(many_threads) {
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;

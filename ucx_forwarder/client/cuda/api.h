@@ -12,3 +12,5 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 #include <cudaProfiler.h>
+
+#include "ucx_forwarder/client/cuda/newer_api.h"

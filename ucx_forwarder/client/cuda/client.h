@@ -21,6 +21,9 @@
 
 namespace vgpu::client {
 
+/// This thread is running a host function of the program (cuLaunchHostFunc), which must not call the driver.
+inline thread_local constinit bool inside_host_function = false;
+
 /// The one instance is made on first use and never destroyed: programs call the driver from their own
 /// destructors.
 class Client {
@@ -37,7 +40,7 @@ public:
     CUresult ready() const {
         switch (state_.load(std::memory_order_acquire)) {
         case State::ready:
-            return CUDA_SUCCESS;
+            return inside_host_function ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
         case State::ended:
             return CUDA_ERROR_DEINITIALIZED;
         default:

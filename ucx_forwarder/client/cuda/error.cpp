@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+namespace vgpu::client {
 namespace {
 
 struct Entry {
@@ -149,6 +150,9 @@ const Entry* find(CUresult code) {
 }
 
 } // namespace
+} // namespace vgpu::client
+
+using namespace vgpu::client;
 
 // Both answer also before cuInit and after the library has shut down.
 extern "C" CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr) {

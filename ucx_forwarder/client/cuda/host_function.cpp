@@ -16,7 +16,9 @@ CUresult launch(CUstream handle, CUhostFn function, void* data, NullStream null)
         return CUDA_ERROR_INVALID_VALUE;
     ++pending;
     CUresult result = context->session().host_function(context->id, stream, [function, data] {
+        inside_host_function = true;
         function(data);
+        inside_host_function = false;
         --pending;
     });
     if (result != CUDA_SUCCESS)
@@ -35,7 +37,9 @@ CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, un
     ++pending;
     Session& session = context->session();
     CUresult result = session.host_function(context->id, stream, [=, &session, id = context->id] {
+        inside_host_function = true;
         callback(handle, session.sticky(id), data);
+        inside_host_function = false;
         --pending;
     });
     if (result != CUDA_SUCCESS)
