@@ -88,14 +88,14 @@ CONF
 
 # A failing PrologSlurmctld makes srun end without a reason. Where there is no room now, the step asks again and says
 # why it cannot start.
-generate_prolog() {
+generate_prolog() { # HOOK SUBCOMMAND SECONDS
     cat <<CONF
 #!/bin/bash
 # Made by minicluster up: $1 for vgpuctl $2.
 export VGPU_CONF=$conf/vgpu.conf SLURM_CONF=$conf/slurm.conf PATH=$sbindir:\$PATH
 {
     echo "job \$SLURM_JOB_ID on \$SLURM_JOB_NODELIST"
-    vgpuctl $2
+    vgpuctl $2 --wait=$3
 } >>$logs/ctl.$2.log 2>&1
 exit 0
 CONF
@@ -111,7 +111,7 @@ generate_all() {
     echo "CgroupPlugin=cgroup/v1" >"$conf/cgroup.conf"
     generate_vgpu_conf >"$conf/vgpu.conf"
     [[ ! -e $plugindir/spank_vgpu.so ]] || echo "required $plugindir/spank_vgpu.so conf=$conf/vgpu.conf" >"$conf/plugstack.conf"
-    generate_prolog PrologSlurmctld reserve >"$conf/reserve.sh"
-    generate_prolog EpilogSlurmctld release >"$conf/release.sh"
+    generate_prolog PrologSlurmctld reserve 15 >"$conf/reserve.sh"
+    generate_prolog EpilogSlurmctld release 10 >"$conf/release.sh"
     chmod 755 "$conf/reserve.sh" "$conf/release.sh"
 }
