@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Writes the cluster's configuration below the state directory. Sourced by minicluster, after common.sh, with
-# $plugindir, $clientdir, $softgpudir, $workerprogram, $sbindir and $transport set.
+# $plugindir, $clientdir, $softgpudir, $workerprogram, $bindir, $sbindir and $transport set.
 # shellcheck disable=SC2154
 
 generate_hosts() {
@@ -92,7 +92,7 @@ generate_prolog() { # HOOK SUBCOMMAND SECONDS
     cat <<CONF
 #!/bin/bash
 # Made by minicluster up: $1 for vgpuctl $2.
-export VGPU_CONF=$conf/vgpu.conf SLURM_CONF=$conf/slurm.conf PATH=$sbindir:\$PATH
+export VGPU_CONF=$conf/vgpu.conf SLURM_CONF=$conf/slurm.conf PATH=$bindir:$sbindir:\$PATH
 {
     echo "job \$SLURM_JOB_ID on \$SLURM_JOB_NODELIST"
     vgpuctl $2 --wait=$3
@@ -110,7 +110,7 @@ generate_all() {
     # Slurm 22.05 looks for the cgroup version at start even where no plugin uses cgroups.
     echo "CgroupPlugin=cgroup/v1" >"$conf/cgroup.conf"
     generate_vgpu_conf >"$conf/vgpu.conf"
-    [[ ! -e $plugindir/spank_vgpu.so ]] || echo "required $plugindir/spank_vgpu.so conf=$conf/vgpu.conf" >"$conf/plugstack.conf"
+    echo "required $plugindir/spank_vgpu.so conf=$conf/vgpu.conf" >"$conf/plugstack.conf"
     generate_prolog PrologSlurmctld reserve 15 >"$conf/reserve.sh"
     generate_prolog EpilogSlurmctld release 10 >"$conf/release.sh"
     chmod 755 "$conf/reserve.sh" "$conf/release.sh"
