@@ -20,7 +20,8 @@ trap 'fail "set-up failed at line $LINENO of $here/init.sh: $BASH_COMMAND"' ERR
 # is shared yet, so that the mounts below do not show in it.
 mount --rbind / "$host"
 record "$state/init" # while /proc is still the host's
-mount --make-rshared /
+mount --make-rshared / # the nodes see what is mounted here later
+mount --make-rslave "$host"
 mount -t proc proc /proc
 mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t tmpfs -o mode=755 views "$state/views"
