@@ -72,7 +72,7 @@ show() {
     local title=$1 program=$2
     say "$title"
     echo "    alice@c1 \$ srun -w c1 --gres=vgpu:25 --vgpu-mem=1G ./$program"
-    if VGPU_STATS=1 mc run -w c1 --gres=vgpu:25 --vgpu-mem=1G "./$program" 2>&1 | sed 's/^/    /'; then
+    if VGPU_STATS=1 mc run -w c1 --gres=vgpu:25 --vgpu-mem=1G "./$program" 2>&1 | grep -vE '^vgpu: .* [0-9]+ +[0-9]+$|^vgpu: call ' | sed 's/^/    /'; then
         echo "    -> right"
         where "$program"
     else

@@ -81,8 +81,8 @@ ClientDir=$clientdir
 WorkerProgram=$workerprogram
 Transport=$transport
 SharesPerGPU=100
-NodeName=g1 NodeAddr=10.87.0.21 NetDevices=eth0 CudaLibrary=$softgpudir/libcuda.so.1 CudaEnv=SOFTGPU_DEVICES=2,SOFTGPU_MEMORY=4G,SOFTGPU_DIR=/dev/shm/softgpu-g1
-NodeName=g2 NodeAddr=10.87.0.22 NetDevices=eth0 CudaLibrary=$softgpudir/libcuda.so.1 CudaEnv=SOFTGPU_DEVICES=1,SOFTGPU_MEMORY=4G,SOFTGPU_DIR=/dev/shm/softgpu-g2
+NodeName=g1 NodeAddr=10.87.0.21 NetDevices=eth0 CudaLibrary=$softgpudir/libcuda.so.1 CudaEnv=SOFTGPU_DEVICES=2,SOFTGPU_MEMORY=4G,SOFTGPU_DIR=/dev/shm/softgpu-g1,SOFTGPU_NAME=SoftGPU-of-g1
+NodeName=g2 NodeAddr=10.87.0.22 NetDevices=eth0 CudaLibrary=$softgpudir/libcuda.so.1 CudaEnv=SOFTGPU_DEVICES=1,SOFTGPU_MEMORY=4G,SOFTGPU_DIR=/dev/shm/softgpu-g2,SOFTGPU_NAME=SoftGPU-of-g2
 CONF
 }
 
