@@ -70,7 +70,9 @@ configure_tree() {
         rm -f "$top/autogen.log"
     fi
     mkdir -p "$build"
-    (cd "$build" && "$top/configure" CXXFLAGS='-O2 -g1' CFLAGS='-O2 -g1' "${compilers[@]}" >configure.out 2>&1) ||
+    # Without debug information, which takes a third of the time. By a relative path, so that ccache knows the files of
+    # another clone again.
+    (cd "$build" && ../configure CXXFLAGS=-O2 CFLAGS=-O2 "${compilers[@]}" >configure.out 2>&1) ||
         die "configure failed: $(grep -m 1 'error:' "$build/configure.out"); see $build/config.log"
 }
 
