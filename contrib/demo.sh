@@ -88,9 +88,11 @@ show "(a) saxpy, built by plain nvcc: static CUDA runtime" saxpy
 show "(b) tiled matrix product with shared memory, nvcc -cudart shared" matmul
 show "(c) driver API and NVRTC" nvrtc_axpy
 
+output=$VGPU_MINICLUSTER_DIR/mlp.out
+install -o 61001 -g 61001 /dev/null "$output" # alice's
 say "(d) a batch job trains a small network until its loss is under the bound"
 echo "    alice@c1 \$ sbatch -w c1 mlp.sbatch"
-job=$(mc exec sbatch --parsable --chdir="$programs" --output="$VGPU_MINICLUSTER_DIR/home/alice/mlp.out" -w c1 "$programs/mlp.sbatch")
+job=$(mc exec sbatch --parsable --chdir="$programs" --output="$output" -w c1 "$programs/mlp.sbatch")
 
 in_use() { mc exec vgpuctl status --json 2>/dev/null | grep -q '"calls_awaited": *[1-9]'; }
 for ((i = 0; i < 100; i++)); do
@@ -110,8 +112,8 @@ for ((i = 0; i < 600; i++)); do
     state=$(mc exec scontrol show job "$job" | grep -oE 'JobState=[A-Z_]+' | cut -d= -f2)
     case $state in PENDING | CONFIGURING | RUNNING | COMPLETING) sleep 0.5 ;; *) break ;; esac
 done
-sed 's/^/    /' "$VGPU_MINICLUSTER_DIR/home/alice/mlp.out"
-if [[ $state == COMPLETED ]] && grep -q '^mlp: .*bound' "$VGPU_MINICLUSTER_DIR/home/alice/mlp.out"; then
+sed 's/^/    /' "$output"
+if [[ $state == COMPLETED ]] && grep -q '^mlp: .*bound' "$output"; then
     echo "    -> right"
     where mlp
 else

@@ -27,11 +27,11 @@ explain() { # explain MAN-PAGE PROGRAM [SUBCOMMAND]
     echo "ok - $* --help and ${page##*/}"
 }
 
-explain vgpuctl.8 "$top_builddir/vgpuctl"
+explain vgpuctl.8 "$top_builddir/gres_vgpu/pool/vgpuctl"
 for subcommand in status reserve release claim; do
-    explain vgpuctl.8 "$top_builddir/vgpuctl" "$subcommand"
+    explain vgpuctl.8 "$top_builddir/gres_vgpu/pool/vgpuctl" "$subcommand"
 done
-explain vgpuctld.8 "$top_builddir/vgpuctld"
-explain vgpud.8 "$top_builddir/vgpud"
+explain vgpuctld.8 "$top_builddir/gres_vgpu/pool/vgpuctld"
+explain vgpud.8 "$top_builddir/ucx_forwarder/node/vgpud"
 explain minicluster.1 "$top_srcdir/contrib/minicluster/minicluster"
 exit $failed
