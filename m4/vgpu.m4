@@ -38,7 +38,14 @@ AC_DEFUN([VGPU_CUDA], [
   CUDA_API_VERSION=`sed -n 's/^#define CUDA_VERSION //p' "$CUDA_INCLUDEDIR/cuda.h"`
   AC_MSG_RESULT([$CUDA_INCLUDEDIR (API $CUDA_API_VERSION)])
   dnl The runtime library's name: 11.0 for all of CUDA 11, then the major version.
+  AS_IF([test "$CUDA_API_VERSION" -lt 11080 || test "$CUDA_API_VERSION" -ge 12000 -a "$CUDA_API_VERSION" -lt 13000],
+    [AC_MSG_ERROR([the headers in $CUDA_INCLUDEDIR are those of API $CUDA_API_VERSION: CUDA 11.8 (11080), or 13.0 (13000) or later is needed; give --with-cuda=DIR])])
   CUDART_SONUM=`expr "$CUDA_API_VERSION" / 1000`
+  CUDART_VERSION_FLAGS="-version-info $CUDART_SONUM:0:0"
+  AS_IF([test "$CUDART_SONUM" = 11],
+    [CUDART_SONUM=11.0
+     dnl libtool knows no such version; as the ending of the file it is in the soname all the same.
+     CUDART_VERSION_FLAGS="-avoid-version -shrext .so.11.0"])
   CUDA_CPPFLAGS="-isystem $CUDA_INCLUDEDIR"
   AC_ARG_VAR([NVCC], [CUDA compiler, needed for tests and examples only])
   AC_PATH_PROG([NVCC], [nvcc], [], [$cuda_dir/bin:$PATH])
@@ -46,6 +53,7 @@ AC_DEFUN([VGPU_CUDA], [
   AC_SUBST([CUDA_INCLUDEDIR])
   AC_SUBST([CUDA_API_VERSION])
   AC_SUBST([CUDART_SONUM])
+  AC_SUBST([CUDART_VERSION_FLAGS])
   AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([cuda_dir])
 ])

@@ -253,9 +253,7 @@ SOFTGPU_API_PTSZ(cuStreamWaitValue32_v2,
 SOFTGPU_API_PTSZ(cuStreamWaitValue64_v2,
                  (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags),
                  wait_value<cuuint64_t>, stream, address, value, flags)
-#if CUDA_VERSION >= 12080
 SOFTGPU_API_PTSZ(cuStreamGetDevice, (CUstream stream, CUdevice* device), get_device, stream, device)
-#endif
 
 SOFTGPU_API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     return call([&] {

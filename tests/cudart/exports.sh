@@ -4,10 +4,10 @@
 # Environment, from make check: top_builddir, CUDA_INCLUDEDIR, CUDART_SONUM. The measure is the toolkit's libcudart.so and
 # libcudart_static.a.
 set -eu
-LIBCUDART=$top_builddir/ucx_forwarder/client/cudart/.libs/libcudart.so
+LIBCUDART=$top_builddir/ucx_forwarder/client/cudart/.libs/libcudart.so.$CUDART_SONUM
 VERSION=libcudart.so.$CUDART_SONUM
 TOOLKIT=${CUDA_INCLUDEDIR%/include}
-names() { sed -n 's/.*[ ]\([TWVi]\) \(\(__\)\{0,1\}cuda[A-Za-z0-9_]*\)\(@.*\)\{0,1\}$/\2/p' | LC_ALL=C sort -u; }
+names() { sed -n 's/.*[ ]\([TWVi]\) \(\(__\)\{0,1\}cuda[A-Z][A-Za-z0-9_]*\)\(@.*\)\{0,1\}$/\2/p' | LC_ALL=C sort -u; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for folder in "$TOOLKIT"/lib64 "$TOOLKIT"/lib/x86_64-linux-gnu; do

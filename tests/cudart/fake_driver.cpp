@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "ucx_forwarder/client/cudart/older_api.h"
+
 namespace fake_driver {
 namespace {
 

@@ -8,6 +8,8 @@ source=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 options=$(sed -n 's,^// nvcc: ,,p' "$source")
+# The default of CUDA 13: that of CUDA 11 is too old for what the programs use.
+case $options in *-arch=*) ;; *) options="-arch=sm_75 $options" ;; esac
 # shellcheck disable=SC2086 # one word an option
 "$NVCC" -std=c++17 -cudart shared $options "$source" -o "$work/program"
 variables=$(sed -n 's,^// env: ,,p' "$source")

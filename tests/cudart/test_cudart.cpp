@@ -20,9 +20,21 @@ void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
 unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, CUstream_st*);
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*);
+#if CUDART_VERSION >= 12000
 cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t);
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t);
+#else
+// The code of CUDA 11 has no handles of kernels: it launches by the host function.
+using cudaKernel_t = const void*;
+static cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
+    *kernel = host;
+    return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel_ptsz(const void*, dim3, dim3, void**, size_t, cudaStream_t);
+#define __cudaLaunchKernel cudaLaunchKernel
+#define __cudaLaunchKernel_ptsz cudaLaunchKernel_ptsz
+#endif
 cudaError_t cudaMemcpy_ptds(void*, const void*, size_t, cudaMemcpyKind);
 cudaError_t cudaStreamQuery_ptsz(cudaStream_t);
 cudaError_t cudaMemsetAsync_ptsz(void*, int, size_t, cudaStream_t);
@@ -137,12 +149,17 @@ BOOST_FIXTURE_TEST_CASE(unknown_functions_are_told_apart, Fresh) {
     BOOST_TEST(cudaLaunchKernel(&host_absent, dim3(1), dim3(1), nullptr, 0, nullptr) ==
                cudaErrorInvalidDeviceFunction);
     BOOST_TEST(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
-    cudaKernel_t kernel = nullptr;
     fake_driver::fail_next("cuLibraryGetKernel", CUDA_ERROR_NO_BINARY_FOR_GPU);
+#if CUDART_VERSION >= 12000
+    cudaKernel_t kernel = nullptr;
     BOOST_TEST(__cudaGetKernel(&kernel, &host_absent) == cudaErrorNoKernelImageForDevice);
     // The launch that nvcc's code makes with the null handle says why.
     BOOST_TEST(__cudaLaunchKernel(nullptr, dim3(1), dim3(1), nullptr, 0, nullptr) ==
                cudaErrorNoKernelImageForDevice);
+#else
+    BOOST_TEST(cudaLaunchKernel(&host_absent, dim3(1), dim3(1), nullptr, 0, nullptr) ==
+               cudaErrorNoKernelImageForDevice);
+#endif
 }
 
 BOOST_FIXTURE_TEST_CASE(bad_shapes_are_configuration_errors, Fresh) {
@@ -282,7 +299,7 @@ BOOST_FIXTURE_TEST_CASE(what_the_driver_lacks_is_not_supported, Fresh) {
     BOOST_TEST(cudaMallocManaged(&pointer, 64) == cudaErrorNotSupported);
     BOOST_TEST(cudaGetLastError() == cudaErrorNotSupported);
     // Exported, not there yet.
-    BOOST_TEST(cudaGraphExecUpdate(nullptr, nullptr, nullptr) == cudaErrorNotSupported);
+    BOOST_TEST(cudaGraphKernelNodeGetParams(nullptr, nullptr) == cudaErrorNotSupported);
     BOOST_TEST(cudaGetLastError() == cudaErrorNotSupported);
 }
 

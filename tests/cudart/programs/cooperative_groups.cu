@@ -86,7 +86,8 @@ int main() {
     Buffer<unsigned> device_a(a), device_b(n);
     unsigned *pa = device_a, *pb = device_b;
     void* arguments[] = {&pa, &pb, &n, &count};
-    CHECK(cudaLaunchCooperativeKernel(rounds, dim3(4), dim3(64), arguments));
+    const auto* kernel = reinterpret_cast<const void*>(rounds);
+    CHECK(cudaLaunchCooperativeKernel(kernel, dim3(4), dim3(64), arguments, 0, nullptr));
     for (int r = 0; r < count; ++r) {
         for (int i = 0; i < n; ++i)
             b[i] = a[(i + n / 2 + 1) % n] * 3 + a[(i + 1) % n] + 1;
@@ -96,7 +97,7 @@ int main() {
     for (int i = 0; i < n; ++i)
         EXPECT_EQ(out[i], a[i]);
     // More blocks than fit at once can never meet.
-    EXPECT(cudaLaunchCooperativeKernel(rounds, dim3(1 << 20), dim3(64), arguments) ==
+    EXPECT(cudaLaunchCooperativeKernel(kernel, dim3(1 << 20), dim3(64), arguments, 0, nullptr) ==
            cudaErrorCooperativeLaunchTooLarge);
     (void)cudaGetLastError();
     return finish();

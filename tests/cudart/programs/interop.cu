@@ -34,7 +34,11 @@ int main() {
     CUdevice device;
     CUcontext own, primary, current;
     DRIVER(cuDeviceGet(&device, 0));
+#if CUDA_VERSION >= 13000
     DRIVER(cuCtxCreate(&own, nullptr, 0, device));
+#else
+    DRIVER(cuCtxCreate(&own, 0, device));
+#endif
     int* out = nullptr;
     CHECK(cudaMalloc(&out, sizeof(int)));
     bump<<<1, 1>>>(out, 3);

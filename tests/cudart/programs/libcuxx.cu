@@ -48,7 +48,9 @@ __global__ void with_types(double* out) {
     int sum = 0;
     for (int value : array)
         sum += value;
-    const auto [doubled, halved] = pair_of(threadIdx.x);
+    const auto pair = pair_of(threadIdx.x);
+    const auto doubled = cuda::std::get<0>(pair);
+    const auto halved = cuda::std::get<1>(pair);
     out[threadIdx.x] = z.real() + z.imag() + sum + doubled + halved;
 }
 

@@ -13,7 +13,8 @@ namespace {
 /// What a GPU can do that a program on another machine cannot make use of, or that this library does not
 /// offer.
 std::optional<int> local_attribute(CUdevice_attribute which) {
-    switch (which) {
+    // As a number: older headers have not all of them in the enumeration.
+    switch (static_cast<int>(which)) {
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:

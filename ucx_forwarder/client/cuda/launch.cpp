@@ -157,7 +157,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** arguments,
     std::size_t count = 0;
     for (unsigned i = 0; i < config->numAttrs; ++i) {
         const CUlaunchAttribute& attribute = config->attrs[i];
-        switch (attribute.id) {
+        switch (static_cast<int>(attribute.id)) { // not all are in the enumeration of older headers
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
             continue;
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:

@@ -26,9 +26,9 @@ pending && match($0, /^[ \t]*(__)?cuda[A-Za-z0-9]+/) {
     add(name)
 }
 { pending = 0 }
-/CUDARTAPI[ \t]+(__)?cuda[A-Za-z0-9_]+[ \t]*\(/ {
+/CUDARTAPI(_CDECL)?[ \t]+(__)?cuda[A-Za-z0-9_]+[ \t]*\(/ {
     line = $0
-    sub(/^.*CUDARTAPI[ \t]+/, "", line)
+    sub(/^.*CUDARTAPI(_CDECL)?[ \t]+/, "", line)
     match(line, /^(__)?cuda[A-Za-z0-9_]+/)
     add(substr(line, 1, RLENGTH))
 }
@@ -38,7 +38,7 @@ pending && match($0, /^[ \t]*(__)?cuda[A-Za-z0-9]+/) {
     suffix = /_PTSZ\(/ ? "_ptsz" : "_ptds"
     line = $0
     sub(/^.*__CUDART_API_PT(SZ|DS)\(/, "", line)
-    match(line, /^cuda[A-Za-z0-9]+/)
+    match(line, /^cuda[A-Za-z0-9_]+/)
     add(substr(line, 1, RLENGTH) suffix)
 }
 

@@ -113,6 +113,7 @@ constexpr Source kSources[] = {
     INTEGER(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR),
     INTEGER(accessPolicyMaxWindowSize, MAX_ACCESS_POLICY_WINDOW_SIZE),
     SIZE(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK),
+#if CUDART_VERSION >= 12000
     INTEGER(hostRegisterSupported, HOST_REGISTER_SUPPORTED),
     INTEGER(sparseCudaArraySupported, SPARSE_CUDA_ARRAY_SUPPORTED),
     INTEGER(hostRegisterReadOnlySupported, READ_ONLY_HOST_REGISTER_SUPPORTED),
@@ -133,6 +134,16 @@ constexpr Source kSources[] = {
     INTEGER(gpuPciDeviceID, GPU_PCI_DEVICE_ID),
     INTEGER(gpuPciSubsystemID, GPU_PCI_SUBSYSTEM_ID),
     INTEGER(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
+#else
+    INTEGER(clockRate, CLOCK_RATE),
+    INTEGER(deviceOverlap, GPU_OVERLAP),
+    INTEGER(kernelExecTimeoutEnabled, KERNEL_EXEC_TIMEOUT),
+    INTEGER(computeMode, COMPUTE_MODE),
+    INTEGER(maxTexture1DLinear, MAXIMUM_TEXTURE1D_LINEAR_WIDTH),
+    INTEGER(memoryClockRate, MEMORY_CLOCK_RATE),
+    INTEGER(singleToDoublePrecisionPerfRatio, SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
+    INTEGER(cooperativeMultiDeviceLaunch, COOPERATIVE_MULTI_DEVICE_LAUNCH),
+#endif
 };
 #undef INTEGER
 #undef SIZE

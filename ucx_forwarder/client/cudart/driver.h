@@ -4,7 +4,7 @@
 // The public driver API, opened at run time: any libcuda.so.1 will do. Functions are found by
 // cuGetProcAddress under the names and versions that cuda.h of the build maps them to.
 
-#include <cuda.h>
+#include "ucx_forwarder/client/cudart/older_api.h"
 
 namespace vgpu::cudart {
 

@@ -13,7 +13,8 @@ struct Description {
 
 /// Null name: no error of this toolkit has that code.
 constexpr Description describe(cudaError_t error) noexcept {
-    switch (error) {
+    // As a number: older headers have not all of them in the enumeration.
+    switch (static_cast<int>(error)) {
 #define VGPU_CUDART_ERROR(code, text)                                                                        \
     case code:                                                                                               \
         return {#code, text};

@@ -42,12 +42,14 @@ constexpr AttributeField kAttributes[] = {
     FIELD(cacheModeCA, CACHE_MODE_CA, false, false),
     FIELD(maxDynamicSharedSizeBytes, MAX_DYNAMIC_SHARED_SIZE_BYTES, false, false),
     FIELD(preferredShmemCarveout, PREFERRED_SHARED_MEMORY_CARVEOUT, false, false),
+#if CUDART_VERSION >= 12000
     FIELD(clusterDimMustBeSet, CLUSTER_SIZE_MUST_BE_SET, false, false),
     FIELD(requiredClusterWidth, REQUIRED_CLUSTER_WIDTH, false, false),
     FIELD(requiredClusterHeight, REQUIRED_CLUSTER_HEIGHT, false, false),
     FIELD(requiredClusterDepth, REQUIRED_CLUSTER_DEPTH, false, false),
     FIELD(clusterSchedulingPolicyPreference, CLUSTER_SCHEDULING_POLICY_PREFERENCE, false, false),
     FIELD(nonPortableClusterSizeAllowed, NON_PORTABLE_CLUSTER_SIZE_ALLOWED, false, false),
+#endif
 };
 #undef FIELD
 

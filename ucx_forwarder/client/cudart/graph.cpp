@@ -38,6 +38,7 @@ VGPU_EXPORT_BOTH(_ptsz, cudaStreamIsCapturing, (cudaStream_t stream, cudaStreamC
     });
 })
 
+#if CUDART_VERSION >= 12000
 VGPU_EXPORT_BOTH(_ptsz, cudaStreamGetCaptureInfo,
                  (cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
                   cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
@@ -56,6 +57,7 @@ VGPU_EXPORT_BOTH(_ptsz, cudaStreamGetCaptureInfo,
                          return without_capture(result, status);
                      });
                  })
+#endif // else in older_runtime.cpp
 
 VGPU_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
     if (!mode)
@@ -100,10 +102,12 @@ VGPU_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executabl
     return in_context([&](const Driver& d) { return d.cuGraphInstantiate(executable, graph, flags); });
 }
 
+#if CUDART_VERSION >= 12000
 VGPU_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                              unsigned long long flags) {
     return cudaGraphInstantiateWithFlags(executable, graph, flags);
 }
+#endif // else in older_runtime.cpp
 
 VGPU_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     return in_context([&](const Driver& d) { return d.cuGraphExecDestroy(executable); });
@@ -128,6 +132,7 @@ VGPU_EXPORT_BOTH(_ptsz, cudaGraphUpload, (cudaGraphExec_t executable, cudaStream
     return in_context([&](const Driver& d) { return d.cuGraphUpload(executable, on(stream)); });
 })
 
+#if CUDART_VERSION >= 12000
 VGPU_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
                                                  const cudaGraphNode_t* to, const cudaGraphEdgeData* edges,
                                                  size_t count) {
@@ -136,6 +141,7 @@ VGPU_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGr
                                         count);
     });
 }
+#endif // else in older_runtime.cpp
 
 VGPU_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                               const cudaGraphNode_t* after, size_t count) {
@@ -191,9 +197,16 @@ VGPU_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_
         return record(cudaErrorInvalidValue);
     return in_context([&](const Driver& d) {
         CUDA_KERNEL_NODE_PARAMS wanted{};
-        const cudaError_t error = Registry::instance().find_kernel(parameters->func, wanted.kern);
+        CUkernel kernel = nullptr;
+        const cudaError_t error = Registry::instance().find_kernel(parameters->func, kernel);
         if (error != cudaSuccess)
             return error;
+#if CUDA_VERSION >= 12000
+        wanted.kern = kernel;
+#else
+        if (const CUresult result = d.cuKernelGetFunction(&wanted.func, kernel); result != CUDA_SUCCESS)
+            return to_error(result);
+#endif
         wanted.gridDimX = parameters->gridDim.x;
         wanted.gridDimY = parameters->gridDim.y;
         wanted.gridDimZ = parameters->gridDim.z;

@@ -88,6 +88,7 @@ VGPU_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsig
     });
 }
 
+#if CUDART_VERSION >= 12000
 namespace {
 
 /// Flags name the variants by their own; without one, the variant of this function decides.
@@ -123,3 +124,4 @@ VGPU_EXPORT_BOTH(_ptsz, cudaGetDriverEntryPointByVersion,
                  (const char* symbol, void** function, unsigned int version, unsigned long long flags,
                   cudaDriverEntryPointQueryResult* status),
                  { return entry_point(symbol, function, version, flags, status, per_thread); })
+#endif // else in older_runtime.cpp

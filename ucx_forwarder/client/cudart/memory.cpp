@@ -181,6 +181,7 @@ VGPU_EXPORT cudaError_t cudaIpcCloseMemHandle(void* pointer) {
     return in_context([&](const Driver& d) { return d.cuIpcCloseMemHandle(device_pointer(pointer)); });
 }
 
+#if CUDART_VERSION >= 12000
 VGPU_EXPORT cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice,
                                       cudaMemLocation location) {
     return in_context([&](const Driver& d) {
@@ -201,6 +202,7 @@ VGPU_EXPORT_BOTH(
             return d.cuMemPrefetchAsync(device_pointer(pointer), bytes, place, flags, on(stream));
         });
     })
+#endif // else in older_runtime.cpp
 
 VGPU_EXPORT cudaError_t cudaMemRangeGetAttribute(void* data, size_t size, cudaMemRangeAttribute attribute,
                                                  const void* pointer, size_t bytes) {

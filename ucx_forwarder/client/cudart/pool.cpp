@@ -75,8 +75,10 @@ VGPU_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPool
         wanted.handleTypes = static_cast<CUmemAllocationHandleType>(properties->handleTypes);
         wanted.location = to_driver(properties->location);
         wanted.win32SecurityAttributes = properties->win32SecurityAttributes;
+#if CUDART_VERSION >= 12000
         wanted.maxSize = properties->maxSize;
         wanted.usage = properties->usage;
+#endif
         return d.cuMemPoolCreate(pool, &wanted);
     });
 }

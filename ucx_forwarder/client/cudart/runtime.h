@@ -7,11 +7,6 @@
 
 #include <cuda_runtime_api.h>
 
-#if CUDART_VERSION < 13000
-#error                                                                                                       \
-    "libcudart is written for the headers of CUDA 13.0 or later: configure --with-cuda=DIR with such a toolkit"
-#endif
-
 #include <new>
 #include <type_traits>
 
