@@ -15,7 +15,7 @@ void put(void* to, T value) {
 /// Without a range: nobody's memory, of which cuPointerGetAttributes says so and cuPointerGetAttribute fails.
 CUresult get(void* data, CUpointer_attribute attribute, std::uint64_t pointer,
              const std::optional<Range>& range) {
-    switch (attribute) {
+    switch (static_cast<int>(attribute)) { // not all are in the enumeration of older headers
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         put<CUcontext>(data, range ? range->context : nullptr);
         break;
