@@ -10,7 +10,8 @@
 #include <mutex>
 #include <optional>
 
-#define VGPU_API extern "C" CUresult CUDAAPI
+// Declared by cuda.h with this visibility, but not all of them by the cuda.h of an older toolkit.
+#define VGPU_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
 /// Returns from the calling function if `expression` is an error.
 #define VGPU_TRY(expression)                                                                                 \
