@@ -133,16 +133,13 @@ SOFTGPU_API CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) {
     });
 }
 
-#if CUDA_VERSION >= 12030
 SOFTGPU_API CUresult cuFuncGetName(const char** name, CUfunction handle) {
     return function_call(handle, [&](Function& function) {
         require(name != nullptr);
         *name = function.kernel().name.c_str();
     });
 }
-#endif
 
-#if CUDA_VERSION >= 12040
 SOFTGPU_API CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
                                         std::size_t* size) {
     return function_call(handle, [&](Function& function) {
@@ -154,17 +151,18 @@ SOFTGPU_API CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, st
     });
 }
 
+#if CUDA_VERSION >= 12040 // the type of the state
 SOFTGPU_API CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
     return function_call(handle, [&](Function&) {
         require(state != nullptr);
         *state = CU_FUNCTION_LOADING_STATE_LOADED;
     });
 }
+#endif
 
 SOFTGPU_API CUresult cuFuncLoad(CUfunction handle) {
     return function_call(handle, [](Function&) {});
 }
-#endif
 
 SOFTGPU_API_PTSZ(cuLaunchKernel,
                  (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,

@@ -119,7 +119,6 @@ SOFTGPU_API CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     });
 }
 
-#if CUDA_VERSION >= 12040
 SOFTGPU_API CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
     return context_call([&](Context&) {
         require(count != nullptr);
@@ -136,7 +135,6 @@ SOFTGPU_API CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned 
             functions[i] = reinterpret_cast<CUfunction>(const_cast<Function*>(&module->functions()[i]));
     });
 }
-#endif
 
 // ---- libraries ----
 
@@ -195,7 +193,6 @@ SOFTGPU_API CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* byte
     });
 }
 
-#if CUDA_VERSION >= 12040
 SOFTGPU_API CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
     return call([&] {
         require(count != nullptr);
@@ -212,7 +209,6 @@ SOFTGPU_API CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int r
             kernels[i] = reinterpret_cast<CUkernel>(&library->kernels()[i]);
     });
 }
-#endif
 
 // ---- kernels of libraries ----
 
@@ -243,16 +239,13 @@ SOFTGPU_API CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache, CUdev
     });
 }
 
-#if CUDA_VERSION >= 12030
 SOFTGPU_API CUresult cuKernelGetName(const char** name, CUkernel handle) {
     return call([&] {
         require(name != nullptr);
         *name = find_kernel(handle)->kernel().name.c_str();
     });
 }
-#endif
 
-#if CUDA_VERSION >= 12040
 SOFTGPU_API CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* offset,
                                           std::size_t* size) {
     return call([&] {
@@ -264,13 +257,10 @@ SOFTGPU_API CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, st
             *size = parameters[index].size;
     });
 }
-#endif
 
-#if CUDA_VERSION >= 12050
 SOFTGPU_API CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
     return call([&] {
         require(library != nullptr);
         *library = reinterpret_cast<CUlibrary>(&find_kernel(handle)->library());
     });
 }
-#endif
