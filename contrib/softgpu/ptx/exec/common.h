@@ -15,7 +15,11 @@
 #error "SOFTGPU_ISA names the namespace of this instruction set level"
 #endif
 
+#ifdef __OPTIMIZE__
 #define SOFTGPU_INLINE inline __attribute__((always_inline))
+#else // which a compiler told to optimise nothing refuses
+#define SOFTGPU_INLINE inline
+#endif
 
 namespace softgpu::ptx::SOFTGPU_ISA {
 
