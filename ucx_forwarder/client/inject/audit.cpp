@@ -31,6 +31,7 @@ namespace {
 
 // The loader calls plain functions: what they share has nowhere else to be.
 char client_dir[PATH_MAX];
+bool active = false;
 bool static_redirect = true;
 
 /// A library of ours that stands in for NVIDIA's of the same name.
@@ -112,21 +113,22 @@ extern "C" {
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT unsigned la_version(unsigned) {
-    // 0 makes the loader forget us: a step without a vGPU that inherited the variable.
-    if (!getenv("VGPU_CLAIM") || !find_client_dir())
-        return 0;
+    // Without a claim (a step without a vGPU that inherited the variable) we stay and do nothing. To return
+    // 0, which asks the loader to forget us, ends the program in an assertion of glibc 2.36 where we have a
+    // library behind us.
+    active = getenv("VGPU_CLAIM") && find_client_dir();
     const char* redirect = getenv("VGPU_STATIC_REDIRECT");
     static_redirect = !redirect || strcmp(redirect, "no") != 0;
     return LAV_CURRENT;
 }
 
 EXPORT char* la_objsearch(const char* name, uintptr_t*, unsigned) {
-    const char* ours = replacement(name);
+    const char* ours = active ? replacement(name) : nullptr;
     return const_cast<char*>(ours ? ours : name);
 }
 
 EXPORT unsigned la_objopen(link_map* map, Lmid_t namespace_id, uintptr_t*) {
-    if (namespace_id != LM_ID_BASE)
+    if (!active || namespace_id != LM_ID_BASE)
         return 0;
     const bool program = map->l_name[0] == 0;
     if (!program && (map->l_name[0] != '/' || is_ours(map->l_name)))
