@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ucx_forwarder/worker/executor.h"
 
+#include "ucx_forwarder/protocol/sticky.h"
+
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -18,25 +20,6 @@ namespace {
 
 /// After the client is gone, the executing thread has this long to come back from a driver call.
 constexpr std::chrono::seconds grace{3};
-
-/// The errors that leave a context useless; the client keeps such an error in mind on its own.
-bool is_fatal(CUresult status) {
-    switch (status) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_ASSERT:
-        return true;
-    default:
-        return false;
-    }
-}
 
 } // namespace
 
@@ -217,7 +200,7 @@ void Executor::defer(WireId context, CUresult status) {
         deferred_.emplace(context.value, status); // the first one counts
         has_deferred_.store(true, std::memory_order_release);
     }
-    if (is_fatal(status)) {
+    if (protocol::is_sticky(status)) {
         ReplyHeader header;
         header.kind = ReplyHeader::Kind::context_error;
         header.value = context.value;

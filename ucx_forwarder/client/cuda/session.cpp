@@ -3,6 +3,7 @@
 
 #include "ucx_forwarder/client/cuda/session_state.h"
 #include "ucx_forwarder/client/cuda/stats.h"
+#include "ucx_forwarder/protocol/sticky.h"
 
 #include <unistd.h>
 
@@ -77,24 +78,6 @@ void write_all(int fd, std::span<const std::byte> data) {
 }
 
 } // namespace
-
-bool is_sticky(CUresult status) {
-    switch (status) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_ASSERT:
-        return true;
-    default:
-        return false;
-    }
-}
 
 Session::State::State(std::string node, std::unique_ptr<transport::Connection> connection)
     : node_(std::move(node)), connection_(std::move(connection)) {
@@ -233,7 +216,7 @@ void Session::State::lost(const std::string& why) {
 }
 
 void Session::State::remember(WireId context, CUresult status) {
-    if (!is_sticky(status)) {
+    if (!protocol::is_sticky(status)) {
         return;
     }
     const std::lock_guard lock(sticky_mutex_);

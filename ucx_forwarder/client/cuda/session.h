@@ -194,7 +194,4 @@ private:
     std::atomic<std::uint64_t> next_id_{protocol::first_id};
 };
 
-/// True for the errors after which a context is of no more use.
-bool is_sticky(CUresult status);
-
 } // namespace vgpu::client
